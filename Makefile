@@ -37,8 +37,11 @@ BIN := $(BUILD)$(if $(MPI),-mpi)
 MULTIARCH := $(or $(shell $(CC) -print-multiarch 2>/dev/null),$(ARCH)-linux-gnu)
 MAKEFLAGS += --no-print-directory
 ifeq ($(MAKELEVEL),0)
-# nproc follows OMP_NUM_THREADS, which is not about compilers.
+# nproc follows OMP_NUM_THREADS, which is not about compilers. A -j of the environment stays, which make
+# itself takes for less than ours.
+ifeq ($(filter -j%,$(shell printenv MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
+endif
 endif
 
 CFLAGS_release := -O2 -g
@@ -126,7 +129,8 @@ HARDEN_LD := $(if $(HARDEN),-pie -Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now
 endif
 # The same bytes in any folder.
 ANYWHERE := -ffile-prefix-map=$(CURDIR)=.
-WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+# Functions behind a table share one signature, and not all read every argument.
+WARN := -Wall -Wextra -Wno-unused-parameter -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 # Threads of other programs, on which the library runs, may have stacks of 128 KiB. Only of the release build as
 # it is: sanitizers and fuzzers put guards around every array, and -O0 gives each temporary a place of its own.
 ifeq ($(MODE)$(origin CFLAGS),releasefile)
@@ -135,7 +139,7 @@ endif
 FLAGS := $(SYSROOT:%=--sysroot=%) -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
     -falign-functions=64 -fopenmp $(HARDEN) $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
-    -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_UTF8PROC=1
+    -DHAVE_ZSTD=$(HAVE_ZSTD)
 SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
@@ -175,6 +179,7 @@ started = $(words $(STARTED))
 count = $(if $(COUNTING),,$(if $(STARTED),,$(eval TO_MAKE := $(to_make)))$(eval STARTED += x)[$(started)/$(if $(word $(started),$(TO_MAKE)),$(words $(TO_MAKE)),$(started))] )
 
 tests: $(BIN)/bench $(BIN)/run_tests $(if $(READERS),$(BIN)/golden) $(PRELOAD) $(if $(filter release,$(MODE)),$(LIBRARY))
+objects: $(OBJ)
 library: $(LIBRARY) ## libbenchattn.so.1, the kernels for other programs: docs/library.md
 
 $(BIN)/bench: $(filter-out $(INTERFACE),$(OBJ))
@@ -217,10 +222,11 @@ $(KERNELS): private SHARED := -fPIC -fvisibility=hidden
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
 $(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)
-# Warnings of Criterion's macros. Less optimisation saves time, unless the user chose CFLAGS. Tests have a
-# process's stack.
+# Warnings of Criterion's macros. Less optimisation saves time, unless the user chose CFLAGS: some for tests that
+# compute. Tests have a process's stack.
 $(BUILD)/tests/%.o: private FRAMES :=
-$(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes $(if $(findstring file,$(origin CFLAGS)),-O1 -g1)
+$(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes $(if $(findstring file,$(origin CFLAGS)),-O0 -g1 -U_FORTIFY_SOURCE)
+$(foreach d,support backends parts model,$(BUILD)/tests/$d/%.o): private ISA := -Wno-pedantic -Wno-missing-prototypes $(if $(findstring file,$(origin CFLAGS)),-O1 -g1)
 
 define ISA_OBJECTS
 $(BUILD)/%.$1.o: %.isa.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
@@ -306,6 +312,8 @@ install: all library ## program, library, manual page, completion and data to DE
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh install $(BIN)/bench $(LIBRARY)
 uninstall: ## remove what install wrote
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh uninstall
+wheel: $(LIBRARY) ## Python package with the library inside, and its sources, in dist/: docs/library.md
+	@scripts/wheel.sh $<
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
 fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find is kept in build/
@@ -341,6 +349,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\((BUILD|BIN)\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: man library install uninstall compare all tests missing deps hooks demo figures test site test-browser test-site test-slurm test-mpi ranked sanitize thread fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
+.PHONY: man objects library wheel install uninstall compare all tests missing deps hooks demo figures test site test-browser test-site test-slurm test-mpi ranked sanitize thread fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

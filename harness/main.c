@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reads the command line and hands over to the command. */
+#include "harness/cli/build.h"
 #include "harness/cli/command_table.h"
-#include "harness/cli/version.h"
 #include "harness/command/commands.h"
 #include "harness/command/help.h"
 #include "harness/plan/plan.h"
 #include "harness/util/fileio.h"
+#include "harness/util/signals.h"
 #include "harness/util/suggest.h"
 #include "variants/registry_check.h"
 
@@ -18,7 +19,7 @@
 
 enum { STDOUT_BUFFER = 1 << 16 }; /* more than any text that is printed at once */
 
-static int (*const run[COMMAND_COUNT])(struct options *opt) = {
+static command_fn *const run[COMMAND_COUNT] = {
     [CMD_SWEEP] = cmd_sweep,       [CMD_LIST] = cmd_list,         [CMD_CHECK] = cmd_check,
     [CMD_EVAL] = cmd_eval,         [CMD_TRAIN] = cmd_train,       [CMD_STUDY] = cmd_study,
     [CMD_RECL] = cmd_recl,         [CMD_GENERATE] = cmd_generate, [CMD_RERUN] = cmd_rerun,
@@ -27,7 +28,7 @@ static int (*const run[COMMAND_COUNT])(struct options *opt) = {
     [CMD_BASELINE] = cmd_baseline, [CMD_MERGE] = cmd_merge,       [CMD_SLURM] = cmd_slurm,
     [CMD_EXPORT] = cmd_export,     [CMD_PLOT] = cmd_plot,         [CMD_HISTORY] = cmd_history,
     [CMD_REPORT] = cmd_report,     [CMD_HELP] = cmd_help,         [CMD_COMPLETION] = cmd_completion,
-    [CMD_WORKER] = cmd_worker,
+    [CMD_WORKER] = cmd_worker,     [CMD_JUDGE] = cmd_judge,
 };
 
 /* The command of that name, -1 with an error if there is none. */
@@ -112,9 +113,16 @@ static enum status check_options(int command, struct options *o, struct err *e)
     return lookup_impl(o, e);
 }
 
+static enum status obey(int command, struct options *o, int *code, struct err *e)
+{
+    TRY(check_options(command, o, e));
+    return run[command](o, code, e);
+}
+
 static int dispatch(struct options *o)
 {
     struct err e;
+    int code = EXIT_FINE;
 
     if (o->version) {
         version_print(stdout);
@@ -130,8 +138,11 @@ static int dispatch(struct options *o)
         print_help(o, command);
         return EXIT_FINE;
     }
-    const enum status st = check_options(command, o, &e);
-    const int code = st == OK ? run[command](o) : report_error(st, &e);
+    const enum status st = obey(command, o, &code, &e);
+    const int its = st == E_INTERRUPTED ? signals_exit_code()
+                    : st != OK          ? report_error(st, &e)
+                                        : EXIT_FINE;
+    code = code == EXIT_FINE ? its : code;
     if ((code == EXIT_SIGINT || code == EXIT_SIGTERM) && !continues(command)) {
         fputs("repeat with: ", stderr);
         options_print_again(stderr, o);
@@ -168,6 +179,8 @@ int main(int argc, char **argv)
     st = st == OK ? registry_check(&e) : st;
     if (st != OK)
         return report_error(st, &e);
+    if (argc > 1 && strcmp(argv[1], "__complete") == 0)
+        return complete(argc - 2, argv + 2);
     st = options_parse(&o, argc, argv, &e);
     code = st == OK ? dispatch(&o) : report_error(st, &e);
     st = file_flush(stdout, "standard output", &e);

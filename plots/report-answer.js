@@ -4,7 +4,7 @@
 
 // ---- verdict ---------------------------------------------------------------------------------
 
-const BAD = ["wrong", "failed", "timeout", "interrupted"];
+const BAD = ["wrong", "failed", "timeout", "interrupted", "suspect"];
 const sum = (rows, column) => rows.reduce((total, row) => total + Number(row[column] || 0), 0);
 
 // Good: every row was measured, checked, and mostly undisturbed.
@@ -121,6 +121,7 @@ function drawVerdicts(place, run) {
             column("skeleton", (row) => row.skeleton, true),
             column(tasks ? "task" : "corpus", (row) => row.corpus, true),
             column("size", (row) => row.size, true),
+            column("tokens", (row) => row.budget_tokens, true),
             column("seeds", (row) => row.seeds, true),
             ...tasks ? [
                 column("return", (row) => row.return + bracket(row.return_low, row.return_high)),

@@ -11,9 +11,9 @@ root=${ARM64:-$PWD/build/sysroot-arm64}
 what=${1:-all}
 # Suites of what differs there. Left out: those that measure, limit, interrupt or kill what they start, and
 # those whose time limits are for real machines (recur: `bench check` and golden files have recurrences).
-suites='cpu|peak|engine|split|openblas*|onednn*|attn|attn_golden|attn_known|attn_hostile|attn_narrow'
+suites='cpu|peak|engine|split|openblas*|onednn*|attn_known|attn_hostile|attn_narrow'
 suites+='|acts*|norms*|rows|grad_rows|rnn_cells|int8|mask|rng|elem|library_*'
-[ "$what" = quick ] || suites+='|attn_terms*|plan|options|repro|topo|env|doctor'
+[ "$what" = quick ] || suites+='|attn_terms|attn_terms_grad|plan|options|topo|env'
 case $what in
 quick | all) ;;
 *) echo "arm64.sh: unknown word '$what'  -> quick" >&2 && exit 2 ;;

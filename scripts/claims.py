@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 NUMBER = r"([+-]\d\.\d{3,4})"
-DIFFERENCE = re.compile(NUMBER + r" (?:\||\() ?" + NUMBER + " to " + NUMBER + r"(?:, p ([\d.]+)( by itself)?)?")
+DIFFERENCE = re.compile(NUMBER + r"(?: (?:\||\() ?|, )" + NUMBER + " to " + NUMBER + r"(?:, p ([\d.]+)( by itself)?)?")
 
 
 def rows(bench, folder):

@@ -3,7 +3,7 @@
 # install.sh install BENCH [LIBRARY] | uninstall: put the program, its manual page, completion for bash, zsh
 # and fish, and the files that it reads at run time (figures, report, sweeps, studies, shipped models) below
 # $DESTDIR$PREFIX (PREFIX: /usr/local), or remove them; with the library its header, its file for
-# pkg-config and its Python module. Program and library find what they need from their own places, so the folder may
+# pkg-config and its Python package. Program and library find what they need from their own places, so the folder may
 # move as a whole.
 set -eu
 what=${1:-}
@@ -16,7 +16,7 @@ man=$root/share/man/man1/bench.1
 bash=$root/share/bash-completion/completions/bench
 zsh=$root/share/zsh/site-functions/_bench
 fish=$root/share/fish/vendor_completions.d/bench.fish
-header=$root/include/benchattn.h
+include=$root/include
 shared=$root/lib/libbenchattn.so # a link to the version
 package=$root/lib/pkgconfig/benchattn.pc
 python=$root/share/benchattn
@@ -41,8 +41,11 @@ install)
         install -D -m 644 "$library" "$root/lib/$name"
         ! command -v strip >/dev/null || strip --strip-unneeded "$root/lib/$name"
         ln -sf "$name" "$shared"
-        install -D -m 644 variants/backends/library/benchattn.h "$header"
-        install -D -m 644 contrib/python/benchattn.py "$python/benchattn.py"
+        install -d -m 755 "$include"
+        install -m 644 variants/backends/library/bench{attn,kernel}.h "$include"
+        for file in contrib/python/benchattn{,_adapters}/*.py; do
+            install -D -m 644 "$file" "$python/${file#contrib/python/}"
+        done
         version=$("$bench" --version | sed -nE '1s/^bench ([^ ]+).*/\1/p')
         install -d -m 755 "$(dirname "$package")"
         sed "s/@VERSION@/$version/" variants/backends/library/benchattn.pc.in >"$package"
@@ -51,7 +54,7 @@ install)
     fi
     ;;
 uninstall)
-    rm -f "$root/bin/bench" "$man" "$bash" "$zsh" "$fish" "$header" "$shared" "$shared".[0-9]* "$package"
+    rm -f "$root/bin/bench" "$man" "$bash" "$zsh" "$fish" "$include"/bench{attn,kernel}.h "$shared" "$shared".[0-9]* "$package"
     rm -rf "$data" "$python"
     ;;
 *)

@@ -132,7 +132,8 @@ def key_of(mutant, sources):
             stop(f"{mutant.where}: there is no suite {suite}")
         paths += sources[suite]
     digest = hashlib.sha256(repr((mutant.old, mutant.new, mutant.tests)).encode())
-    for path in sorted(set(paths)) + sorted(glob.glob(os.path.join(TOP, "tests", "support", "*"))):
+    support = glob.glob(os.path.join(TOP, "tests", "support", "**", "*.[ch]"), recursive=True)
+    for path in sorted(set(paths)) + sorted(support):
         digest.update(read(path).encode() if os.path.exists(path) else b"")
     return digest.hexdigest()
 
@@ -192,7 +193,8 @@ def run(command, timeout):
                          stderr=subprocess.STDOUT, text=True, errors="replace",
                          start_new_session=True)
     try:
-        return p.returncode, p.communicate(timeout=timeout)[0]
+        said = p.communicate(timeout=timeout)[0]
+        return p.returncode, said
     except subprocess.TimeoutExpired:
         return None, ""
     finally:

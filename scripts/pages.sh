@@ -43,3 +43,15 @@ for row in map(json.loads, sys.stdin):
 "$bench" list variants --format md --columns family,variant,alias,about,control,memory | put docs/variants.md variants
 "$bench" list systems --format md | whole docs/systems.md
 "$bench" list columns --format md | whole results/README.md
+python3 - <<'EOF' | put results/reference/README.md provenance
+import csv, glob, os
+folders = {}
+for path in sorted(glob.glob("results/reference/**/env.csv", recursive=True)):
+    with open(path, encoding="utf-8") as rows:
+        for row in csv.DictReader(rows):
+            made = row["git_commit"][:7], "changed" if row["git_dirty"] == "1" else ""
+            folders.setdefault(made, {})[os.path.relpath(os.path.dirname(path), "results/reference")] = None
+print("| commit | | rows |\n|---|---|---|")
+for (commit, changed), names in folders.items():
+    print(f"| {commit} | {changed} | {', '.join(f'[{n}]({n})' for n in names)} |")
+EOF

@@ -35,8 +35,8 @@ around+=(ASAN_OPTIONS="log_path=$reports:detect_leaks=1:exitcode=23:quarantine_s
 # LLVM's OpenMP runtime is not instrumented; it tells ThreadSanitizer through this library what its threads
 # wait for, so nothing has to be suppressed.
 if [ "${build##*/}" = thread-clang ]; then
-    llvm=$(realpath "$(command -v clang)")
-    around+=(OMP_TOOL_LIBRARIES="${llvm%/bin/*}/lib/libarcher.so")
+    llvm=$(clang -print-resource-dir)
+    around+=(OMP_TOOL_LIBRARIES="${llvm%/clang/*}/libarcher.so")
 fi
 umask 022
 # One test more than CPUs: many of them wait, for a child or for a signal. nproc follows OMP_NUM_THREADS,

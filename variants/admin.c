@@ -7,7 +7,7 @@
  *
  * omega, a trained vector for each sub-layer, is set before a training from how much the branches
  * below vary, so that deep models with norms after the sum can be trained. Otherwise vanilla.
- * Equations: variants/model/admin.h. */
+ * Equations: variants/model/lm/admin.h. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

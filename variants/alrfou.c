@@ -2,7 +2,7 @@
  *
  * The deep character-level model of Al-Rfou et al. 2018, "Character-Level Language Modeling with
  * Deeper Self-Attention": a table of positions in every layer, no recurrence, and losses of
- * intermediate layers and of the token after the next one while it is trained (model/auxiliary.h). */
+ * intermediate layers and of the token after the next one while it is trained (model/lm/auxiliary.h). */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

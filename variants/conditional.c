@@ -5,7 +5,7 @@
  *
  *   z = x + s(w.x + b) f(N(x)),  and the mean of all s is trained towards a budget
  *
- * A gate for each sub-layer and position (model/sublayer_skip.h). Norms come first; positions are
+ * A gate for each sub-layer and position (model/sublayer/sublayer_skip.h). Norms come first; positions are
  * ALiBi's. */
 #include "variant.h"
 #include "variants/parts/parts.h"

@@ -6,7 +6,7 @@
  *   h <- h + b + sum over s < 4: w[s] (.) h[t-3+s]      in front of each layer
  *
  * Scores are q.k alone; order comes from the convolution, whose zeros before the stream say where
- * it begins (model/sublayer_conv.c). */
+ * it begins (model/sublayer/sublayer_conv.c). */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -38,11 +38,6 @@ const struct variant variant_deltanet = {
     .paper = "Yang et al. 2024, arXiv:2406.06484",
     .about = "a state that erases what it returns for a key before it writes",
     .control = "linear --norm pre --norm-kind rms --ffn swiglu",
-    .pos = &pos_none,
-    .mem = &mem_state,
-    .ffn = &ffn_swiglu,
+    MIX_LAYERS,
     .mixer = &mixer_deltanet,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
 };

@@ -2,7 +2,7 @@
  *
  * Early exit: after each layer a position looks at what the output would say, and stops when that
  * is certain enough, or has not changed for two layers, or has two votes (rules and papers:
- * model/exit.h). Its state
+ * model/lm/exit.h). Its state
  * is copied to the layers above, which attend to it. In training every layer has a loss. Norms come
  * first; positions are ALiBi's. */
 #include "variant.h"

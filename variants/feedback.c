@@ -6,7 +6,7 @@
  *   every layer attends to one memory, whose rows are trained sums of all layers of past tokens
  *
  * All layers share keys and values, so a model caches them once, not once a layer. Tokens come one
- * after the other, in training too (model/feedback.h). Positions are ALiBi's. */
+ * after the other, in training too (model/lm/feedback.h). Positions are ALiBi's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

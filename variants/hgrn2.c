@@ -12,7 +12,6 @@
  * What a channel forgets is what it writes. The least that it keeps, lb, grows from layer to layer:
  * lb_l = s_1 + .. + s_l, s the softmax over layers of learned `lower_bounds` [N, H dk]. */
 #include "variant.h"
-#include "variants/model/choices.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
@@ -166,11 +165,6 @@ const struct variant variant_hgrn2 = {
     .paper = "Qin et al. 2024, arXiv:2404.07904",
     .about = "a state whose channels write what they forget",
     .control = "linear --norm pre --norm-kind rms --ffn swiglu",
-    .pos = &pos_none,
-    .mem = &mem_state,
-    .ffn = &ffn_swiglu,
+    MIX_LAYERS,
     .mixer = &mixer_hgrn2,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
 };

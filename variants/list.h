@@ -3,8 +3,7 @@
  * Every variant: a file variants/NAME.c that defines variant_NAME, and a row here: its name, and
  * the family that people look for it in (FAMILIES in variant.h). The first four are what the others
  * are compared with. */
-#ifndef LIST_H
-#define LIST_H
+#pragma once
 
 /* clang-format off */
 /* X(name, family) */
@@ -47,12 +46,17 @@
     X(linear, RECURRENT) \
     X(performer, RECURRENT) \
     X(retnet, RECURRENT) \
+    X(lightning, RECURRENT) \
     X(gla, RECURRENT) \
     X(mamba, RECURRENT) \
     X(mamba2, RECURRENT) \
     X(deltanet, RECURRENT) \
     X(gdn, RECURRENT) \
     X(kda, RECURRENT) \
+    X(gdn2, RECURRENT) \
+    X(comba, RECURRENT) \
+    X(deltaproduct, RECURRENT) \
+    X(gated_deltaproduct, RECURRENT) \
     X(gla_hybrid, RECURRENT) \
     X(mamba2_hybrid, RECURRENT) \
     X(gdn_hybrid, RECURRENT) \
@@ -64,6 +68,8 @@
     X(rwkv7, RECURRENT) \
     X(mingru, RECURRENT) \
     X(minlstm, RECURRENT) \
+    X(rglru, RECURRENT) \
+    X(griffin, RECURRENT) \
     X(aan, RECURRENT) \
     X(synthesizer, HEADS) \
     X(synthesizer_random, HEADS) \
@@ -140,5 +146,3 @@
     X(admin, NORM) \
     X(summary, MEMORY)
 /* clang-format on */
-
-#endif

@@ -21,7 +21,7 @@ static void build(struct steps *t)
     const int inner = mix_values(t), states = t->c->dh, rank = mix_of(t)->lora;
     const int in = step_linear(t, STEPS_INPUT, 2 * inner, "in");
     const int x =
-        step_conv(t, steps_columns(t, in, 0, inner), max_int(1, mix_of(t)->conv_width), true);
+        step_conv(t, steps_columns(t, in, 0, inner), max_int(1, mix_of(t)->conv_width), true, true);
     const int low = step_linear(t, x, rank + 2 * states, "x");
     const int dt = step_curve(t, step_linear(t, steps_columns(t, low, 0, rank), inner, "dt"),
                               CURVE_SOFTPLUS, 1, "dt_bias", INIT_STEP, 0);
@@ -53,31 +53,18 @@ const struct mixer mixer_mamba = {
     .name = "mamba", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 
 /* 16 numbers for each channel, as published. */
-static void sizes(int D, int H, int *dh, int *F)
-{
-    (void)D, (void)H, (void)F;
-    *dh = 16;
-}
+static void sizes(int D, int H, int *dh, int *F) { *dh = 16; }
 
 /* 4 D^2 weights: all heads together are 4/3 as wide as the model. */
-static int d_value(int D, int H, int dh)
-{
-    (void)dh;
-    return max_int(1, 4 * D / (3 * H));
-}
+static int d_value(int D, int H, int dh) { return max_int(1, 4 * D / (3 * H)); }
 
 const struct variant variant_mamba = {
     .name = "mamba",
     .paper = "Gu and Dao 2023, arXiv:2312.00752",
     .about = "a state space for each channel, its step size read from the row",
     .control = "linear --norm pre --norm-kind rms --ffn swiglu",
-    .pos = &pos_none,
-    .mem = &mem_state,
-    .ffn = &ffn_swiglu,
+    MIX_LAYERS,
     .mixer = &mixer_mamba,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
     .sizes = sizes,
     .d_value = d_value,
     .unscaled = true,

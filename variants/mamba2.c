@@ -21,7 +21,7 @@ static void build(struct steps *t)
     const int G = max_int(1, mix_of(t)->groups), values = mix_values(t), keys = G * c->dh;
     const int in = step_linear(t, STEPS_INPUT, 2 * values + 2 * keys + c->H, "in");
     const int inner = steps_columns(t, in, values, values + 2 * keys);
-    const int conv = step_conv(t, inner, max_int(1, mix_of(t)->conv_width), true);
+    const int conv = step_conv(t, inner, max_int(1, mix_of(t)->conv_width), true, true);
     const int x = steps_columns(t, conv, 0, values);
     const int dt = step_curve(t, steps_columns(t, in, 2 * values + 2 * keys, c->H), CURVE_SOFTPLUS,
                               1, "dt_bias", INIT_STEP, 0);
@@ -48,24 +48,15 @@ const struct mixer mixer_mamba2 = {
     .name = "mamba2", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 
 /* 4 D^2 weights: all heads together are 4/3 as wide as the model. */
-static int d_value(int D, int H, int dh)
-{
-    (void)dh;
-    return max_int(1, 4 * D / (3 * H));
-}
+static int d_value(int D, int H, int dh) { return max_int(1, 4 * D / (3 * H)); }
 
 const struct variant variant_mamba2 = {
     .name = "mamba2",
     .paper = "Dao and Gu 2024, arXiv:2405.21060",
     .about = "a state space whose step size is read from the row",
     .control = "linear --norm pre --norm-kind rms --ffn swiglu",
-    .pos = &pos_none,
-    .mem = &mem_state,
-    .ffn = &ffn_swiglu,
+    MIX_LAYERS,
     .mixer = &mixer_mamba2,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
     .d_value = d_value,
     .unscaled = true,
 };

@@ -4,7 +4,7 @@
  *
  *   attention; cross attention to 32 slots; feed-forward. After a segment the slots attend to it.
  *
- * What the slots hold does not grow with the past (model/slots.h). The paper has them in an
+ * What the slots hold does not grow with the past (model/lm/slots.h). The paper has them in an
  * encoder; here, in a decoder, a segment's rows are read by the slots and the slots by the next
  * segment. They come besides a memory of the last tokens, which may be empty. Positions are
  * ALiBi's. */

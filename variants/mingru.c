@@ -79,36 +79,19 @@ const struct mixer mixer_mingru = {.name = "mingru",
                                    .excludes = EXCLUDES(HAS_GROUPS)};
 
 /* 4 D^2 weights: three maps as wide as 4/3 D, or four as wide as D. */
-static void sizes(int D, int H, int *dh, int *F)
-{
-    (void)D, (void)H, (void)F;
-    *dh = 1;
-}
+static void sizes(int D, int H, int *dh, int *F) { *dh = 1; }
 
-static int width_of_gru(int D, int H, int dh)
-{
-    (void)dh;
-    return max_int(1, 4 * D / (3 * H));
-}
+static int width_of_gru(int D, int H, int dh) { return max_int(1, 4 * D / (3 * H)); }
 
-static int width_of_lstm(int D, int H, int dh)
-{
-    (void)dh;
-    return max_int(1, D / H);
-}
+static int width_of_lstm(int D, int H, int dh) { return max_int(1, D / H); }
 
 const struct variant variant_mingru = {
     .name = "mingru",
     .paper = "Feng et al. 2024, arXiv:2410.01201",
     .about = "a GRU whose gates do not read the state",
     .control = "linear --norm pre --norm-kind rms --ffn swiglu",
-    .pos = &pos_none,
-    .mem = &mem_state,
-    .ffn = &ffn_swiglu,
+    MIX_LAYERS,
     .mixer = &mixer_mingru,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
     .sizes = sizes,
     .d_value = width_of_gru,
     .unscaled = true,
@@ -119,13 +102,8 @@ const struct variant variant_minlstm = {
     .paper = "Feng et al. 2024, arXiv:2410.01201",
     .about = "an LSTM whose gates do not read the state",
     .control = "mingru",
-    .pos = &pos_none,
-    .mem = &mem_state,
-    .ffn = &ffn_swiglu,
+    MIX_LAYERS,
     .mixer = &mixer_mingru,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
     .sizes = sizes,
     .d_value = width_of_lstm,
     .unscaled = true,

@@ -76,13 +76,19 @@ static const struct needed content_fields[] = {
 };
 NEEDS(content, "content of mixer", struct content, "variants/model/content/content.h", {0});
 
+/* A list of steps of this kind. */
+#define BUILT(list)                                                                                \
+    {                                                                                              \
+        HAS(struct mixer, build), .give = "build", .with = {AT(struct mixer, kind)}, .is = &(list) \
+    }
+
 static const struct needed mixer_fields[] = {
     {HAS(struct mixer, name), .give = "\"foo\""},
     {HAS(struct mixer, kind), .give = "&sublayer_steps"},
-    {HAS(struct mixer, build), .give = "build", .with = {AT(struct mixer, kind)},
-     .is = &sublayer_steps},
-    {HAS(struct mixer, build), .give = "build", .with = {AT(struct mixer, kind)},
-     .is = &sublayer_sums},
+    BUILT(sublayer_steps),
+    BUILT(sublayer_sums),
+    BUILT(sublayer_attending),
+    BUILT(sublayer_remembering),
     {HAS(struct mixer, content), .give = "&content_foo", .with = {AT(struct mixer, kind)},
      .is = &sublayer_content},
     {0},

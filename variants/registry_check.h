@@ -2,8 +2,7 @@
  *
  * What the structs of the lists need: a field that is forgotten is named when the program starts, not
  * met by a kernel. */
-#ifndef REGISTRY_CHECK_H
-#define REGISTRY_CHECK_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -62,5 +61,3 @@ enum status registry_names(const struct registered *r, struct err *e);
 
 /* All of it, of all lists. */
 enum status registry_check(struct err *e);
-
-#endif

@@ -24,12 +24,9 @@ static void decays(const struct step_call *c)
             matrix_row(&c->out[0], i)[h] = (float)log1p(-exp2(-5.0 - h));
 }
 
-static void constant(const struct step_call *c) { (void)c; }
-
 static void build(struct steps *t)
 {
-    static const struct step_kind kind = {
-        .name = "decays", .forward = decays, .backward = constant};
+    static const struct step_kind kind = {.name = "decays", .forward = decays};
     const struct qkv x = mix_qkv(t, false);
     struct recurrence r = mix_recurrence(t, x);
 
@@ -53,14 +50,9 @@ const struct variant variant_retnet = {
     .paper = "Sun et al. 2023, arXiv:2307.08621",
     .about = "a state that decays at a constant rate per head",
     .control = "linear --norm pre --norm-kind rms --ffn swiglu",
-    .pos = &pos_none,
-    .mem = &mem_state,
-    .ffn = &ffn_swiglu,
+    MIX_LAYERS,
     .mixer = &mixer_retnet,
     .out_gate = OUT_GATE_SWISH,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
     .sizes = mix_sizes,
     .d_value = mix_d_value,
 };

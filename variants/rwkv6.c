@@ -91,11 +91,7 @@ static void build_ffn(struct steps *t)
 const struct ffn ffn_rwkv6 = {.name = "rwkv6", .build = build_ffn};
 
 /* 3 D wide, with the receptance the block has about 12 D^2 weights. */
-static void sizes(int D, int H, int *dh, int *F)
-{
-    (void)H, (void)dh;
-    *F = 3 * D;
-}
+static void sizes(int D, int H, int *dh, int *F) { *F = 3 * D; }
 
 const struct variant variant_rwkv6 = {
     .name = "rwkv6",

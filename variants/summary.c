@@ -7,7 +7,7 @@
  *   a small network makes its vector of the mean of its rows.
  *
  * The gradient of a segment reaches the networks that made the vectors that it reads, for 2 segments
- * back (--set replay). Equations: variants/model/slots_mean.c. Otherwise Memformer, whose slots are
+ * back (--set replay). Equations: variants/model/lm/slots_mean.c. Otherwise Memformer, whose slots are
  * rewritten by attention. */
 #include "variant.h"
 #include "variants/parts/parts.h"

@@ -5,7 +5,7 @@
  *
  *   logits read  sum over l: softmax(w)_l h^l,  the states after all layers
  *
- * Every layer receives its share of the gradient directly (model/blend.h). Norms come first; all
+ * Every layer receives its share of the gradient directly (model/lm/blend.h). Norms come first; all
  * else is Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"

@@ -3,8 +3,7 @@
  * The types of what is compared. A variant is a value: position scheme + memory + residual wiring +
  * feed-forward. A `struct config` is one model of a variant: its sizes and choices, without
  * weights. Both are independent of how attention is executed. */
-#ifndef VARIANT_H
-#define VARIANT_H
+#pragma once
 
 #include "variants/parts/part.h"
 
@@ -73,7 +72,7 @@ struct stack {
     bool attends[MAX_STACK];
 };
 
-/* Words in clusters (model/adaptive.h): the first word of each cluster after the first; widths
+/* Words in clusters (model/lm/adaptive.h): the first word of each cluster after the first; widths
  * E / div^i, E 0 = D; whose maps are tied. n 0 and E 0: none. */
 enum { MAX_CLUSTERS = 16 };
 struct adaptive {
@@ -133,12 +132,12 @@ extern const char *const transparent_name[TRANSPARENT_KINDS + 1]; /* "none" "top
 enum recur_kind { RECUR_SHIFTED, RECUR_SAME, RECUR_KINDS };
 extern const char *const recur_name[RECUR_KINDS + 1]; /* "shifted" "same" NULL */
 
-/* One memory of all layers (model/feedback.h); shared: all layers have its keys and values. */
+/* One memory of all layers (model/lm/feedback.h); shared: all layers have its keys and values. */
 struct feedback_form {
     bool on, shared;
 };
 
-/* Rows that stand for earlier segments (model/slots.h); 0 = none. What writes them: attention to
+/* Rows that stand for earlier segments (model/lm/slots.h); 0 = none. What writes them: attention to
  * a segment, all of them; or its mean, one row for each segment. */
 enum slot_write { SLOTS_ATTEND, SLOTS_MEAN, SLOT_WRITES };
 extern const char *const slot_write_name[SLOT_WRITES + 1]; /* "attend" "mean" NULL */
@@ -184,7 +183,7 @@ extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwi
 
 enum { MOST_AROUND = 4 }; /* parts of attention that a variant names */
 
-/* How latent attention computes (sublayer_latent.c). */
+/* How latent attention computes (variants/mla.c). */
 enum mla_form { MLA_EXPANDED, MLA_ABSORBED, MLA_FORMS };
 extern const char *const mla_form_name[MLA_FORMS + 1]; /* "expanded" "absorbed" NULL */
 
@@ -261,7 +260,7 @@ struct layer_ranges {
     int rnn_layers;  /* LocalRNNs (sublayer_rnn.c) before each attention */                        \
     enum halt_kind halt;                                                                           \
     enum transparent transparent;                                                                  \
-    /* Losses of training only (model/auxiliary.h): of all layers; tokens that a state */          \
+    /* Losses of training only (model/lm/auxiliary.h): of all layers; tokens that a state */       \
     /* predicts, the next included; a variant's 0 is 1. */                                         \
     bool aux_layers;                                                                               \
     int aux_targets;                                                                               \
@@ -415,7 +414,7 @@ struct config {
     int text_len; /* tokens of its text, where that is known; 0 = all it sees; no part of files */
     /* feed-forward */
     bool ffn_bias;
-    /* Layers without experts in a model with them (model/dense_layers.h). */
+    /* Layers without experts in a model with them (model/layers/dense_layers.h). */
     struct dense_layers {
         struct layer_ranges layers;
         int inner; /* 0 = F */
@@ -432,8 +431,9 @@ struct config {
     int steps; /* how often the N layers are run at most, with the same weights; 0 = plainly once */
     int step_base;              /* number of the first step */
     float halt_eps, ponder_tau; /* from 1 - eps on it is nearly 1; what pondering costs */
+    float halt_bias;            /* of halting weights, before training */
     float aux_weight;           /* of the losses of later tokens */
-    int enc_layers;             /* of an encoder (model/encoder.h); 0 = the model has none */
+    int enc_layers;             /* of an encoder (model/lm/encoder.h); 0 = the model has none */
     bool enc_padded; /* its texts differ in length: attention sees the rows that count; no part of
                       * files */
     struct slot_form slots;
@@ -515,16 +515,27 @@ enum status config_set_masks(struct config *c, const struct variant *v, const ch
 int variant_kv_heads(const struct variant *v, int H);
 static inline int config_dv(const struct config *c) { return c->dv ? c->dv : c->dh; }
 /* Its memory: that of its variant, or of a stack. */
+/* Words in clusters (model/lm/adaptive.h), and the width of those of cluster i. */
+static inline bool has_clusters(const struct config *c)
+{
+    return c->adaptive.n > 0 || c->adaptive.E > 0;
+}
+int config_cluster_width(const struct config *c, int i);
 const struct mem *config_mem(const struct config *c);
 /* The model as its recurrent layers see it, or its attention: c itself without a stack. */
 struct config config_of_layers(const struct config *c, bool attends);
 /* E_USAGE where its recurrent layers, whose states have H x keys x dv numbers, have more than
- * MAX_STATE (model/choices.h). `keys`: the width of a head's keys, or of their features. */
+ * MAX_STATE (model/config/choices.h). `keys`: the width of a head's keys, or of their features. */
 enum status config_check_state(const struct config *c, int keys, struct err *e);
 /* As its sub-layers with trained masks see it: all of the past, whatever its window is. */
 struct config config_of_masks(const struct config *c);
 /* As its sub-layers with more heads see it: twice as many, half as wide, rounded up. */
 struct config config_of_many(const struct config *c);
+/* Are its layers recurrent ones and ones that attend? */
+static inline bool config_is_hybrid(const struct config *c)
+{
+    return c->stack.n && !(c->mixer && c->mixer->block);
+}
 static inline bool config_attends(const struct config *c, int layer)
 {
     return c->stack.n ? c->stack.attends[layer % c->stack.n] : !c->mixer;
@@ -541,5 +552,3 @@ int config_memory(const struct config *c);
 /* OK, or E_USAGE saying which number is outside its bounds, or which choice makes no sense (odd D
  * with sinusoids). */
 enum status config_check(const struct config *c, struct err *e);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * One attention with random operands, gaps between their rows and sequences, guard words around the
  * results, and the bound on the error of rounding to float. */
-#ifndef ATTN_OPERANDS_H
-#define ATTN_OPERANDS_H
+#pragma once
 
 #include "guarded.h"
 
@@ -63,5 +62,3 @@ struct bound {
 };
 
 struct bound attn_bound(const struct operands *x);
-
-#endif

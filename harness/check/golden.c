@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Running golden files: the path of a file from its metadata to the comparisons. */
-#include "golden_inner.h"
+#include "golden.h"
 
-#include "variants/model/checkpoint.h"
+#include "variants/model/checkpoint/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +171,7 @@ static enum status place(struct run *r, const struct golden_kind *kind, struct e
     if (!kind->load)
         TRY(checkpoint_fits(r->s, "param.", r->weights, e));
     TRY(arena_place(&r->arena, HUGE_NEVER, NULL, NULL, e));
+    memset(r->arena.base, 0xff, r->arena.size); /* NaN: nothing may count on zeros */
     TRY(bind(r, kind, e));
     if (kind->load) {
         TRY(kind->load(r, e));
@@ -291,8 +292,7 @@ static enum status run_file(struct run *r, struct err *e)
     TRY(read_tolerances(r, e));
     if (!kind)
         return unknown_kind(r->s, e);
-    r->data = calloc(1, kind->size + 1);
-    NEED(r->data);
+    r->data = need_room(1, kind->size + 1);
     r->grad = golden_count_grad(r) > 0;
     if (!r->grad)
         pass_cotangents(r->s);

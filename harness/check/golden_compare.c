@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The pass rule of golden files: one tensor of a file against the computed one. */
-#include "golden_inner.h"
+#include "golden.h"
 
 #include "harness/worker/agree.h"
 
@@ -45,8 +45,7 @@ static void compare_parts(struct run *r, const char *tensor, const float *got, s
         check(r, tensor, NULL, INFINITY, 0);
         return;
     }
-    float *const want = malloc((parts * n + 1) * sizeof(*want));
-    NEED(want);
+    float *const want = need_room(parts * n + 1, sizeof(*want));
     for (size_t i = 0; i < parts; i++)
         memcpy(want + i * n, (const float *)t->data + i * each + (last ? each - n : 0),
                n * sizeof(*want));
@@ -76,9 +75,8 @@ void golden_compare_memory(struct run *r, const char *tensor, const struct cache
                            int rows)
 {
     const size_t n = (size_t)rows * (size_t)c->n, all = (size_t)c->B * n;
-    float *const flat = calloc(all + 1, sizeof(*flat));
+    float *const flat = need_room(all + 1, sizeof(*flat));
 
-    NEED(flat);
     for (int b = 0; b < c->B; b++)
         memcpy(flat + (size_t)b * n, cache_rows(c, b) + (ptrdiff_t)first * c->n, n * sizeof(*flat));
     if (c->keep < r->max.M)

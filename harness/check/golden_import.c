@@ -4,15 +4,26 @@
  * publisher's program computes them. The file lies in the model's folder. The text is run whole,
  * and, where the model has a memory, cut into segments with cached keys and values or a state, which
  * must give the same. */
-#include "golden_import.h"
+#include "golden.h"
 
 #include "harness/util/fileio.h"
 #include "variants/base/gguf.h"
-#include "variants/model/lm.h"
+#include "variants/model/import/weights.h"
+#include "variants/model/lm/lm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { IMPORT_NAME = 128, IMPORT_CUTS = 64 };
+
+/* The sum of losses may differ by a part of 2e-6: what is published is rounded no worse. */
+#define IMPORT_TOTAL 2e-6
+
+/* Lengths of the segments that a text is cut into; n = 0: none. */
+struct import_cuts {
+    int n, at[IMPORT_CUTS];
+};
 
 struct import_run {
     struct weights weights;
@@ -28,7 +39,9 @@ struct import_run {
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-enum status import_open(struct run *r, struct weights *w, char name[IMPORT_NAME], struct err *e)
+/* The model, its config in r->c, and the folder's name in verdicts. */
+static enum status import_open(struct run *r, struct weights *w, char name[IMPORT_NAME],
+                               struct err *e)
 {
     const char *const slash = strrchr(r->s->path, '/');
     char dir[FILE_PATH], file[FILE_PATH + sizeof(PUBLISHED_GGUF)];
@@ -44,7 +57,8 @@ enum status import_open(struct run *r, struct weights *w, char name[IMPORT_NAME]
     return st;
 }
 
-enum status import_cuts(const struct run *r, struct import_cuts *cuts, int T, struct err *e)
+/* A text of T tokens. */
+static enum status import_cuts(const struct run *r, struct import_cuts *cuts, int T, struct err *e)
 {
     const char *at = safetensors_meta(r->s, "segments");
     int sum = 0;
@@ -63,7 +77,8 @@ enum status import_cuts(const struct run *r, struct import_cuts *cuts, int T, st
     return OK;
 }
 
-enum status import_ids(const struct run *r, const struct tensor **ids, struct err *e)
+/* in.ids [B,T], in the vocabulary. */
+static enum status import_ids(const struct run *r, const struct tensor **ids, struct err *e)
 {
     const struct tensor *const t = *ids = safetensors_find(r->s, "in.ids");
 
@@ -191,7 +206,6 @@ static enum status forward(struct run *r, struct err *e)
     const int32_t *const ids = o->ids->data;
     const int B = r->max.B, T = r->max.L;
 
-    (void)e;
     for (int i = 0; i < B * T; i++)
         o->targets[i] = (i + 1) % T ? ids[i + 1] : 0;
     lm_forward(&o->whole, r->g, ids, B, T, T, o->targets, o->nll);
@@ -223,4 +237,140 @@ const struct golden_kind golden_import = {
     .load = load,
     .forward = forward,
     .release = release,
+};
+
+/* ---- with a memory of hidden states ---------------------------------------------------------- */
+
+/* out.nll.0: segment after segment from an empty memory, and from one of zeros where the file has
+ * that, too. */
+struct memory_run {
+    struct weights weights;
+    struct lm m;
+    const struct tensor *ids;  /* [B,1+T] */
+    struct import_cuts cuts;   /* of T */
+    int32_t *tokens, *targets; /* [B,L] */
+    float *nll;                /* [B*L] */
+    const char *begins;        /* in names of tensors: "" = with an empty memory, "zeros." */
+    char name[IMPORT_NAME];
+};
+
+static bool has_memory(const struct safetensors *s) { return safetensors_find(s, "out.nll.0"); }
+
+static enum status memory_read(struct run *r, struct err *e)
+{
+    struct memory_run *o = r->data;
+
+    TRY(import_open(r, &o->weights, o->name, e));
+    TRY(import_ids(r, &o->ids, e));
+    TRY(import_cuts(r, &o->cuts, o->ids->shape[1] - 1, e));
+    r->max = (struct extent){o->ids->shape[0], 1, config_memory(&r->c)};
+    for (int i = 0; i < o->cuts.n; i++)
+        r->max.L = max_int(r->max.L, o->cuts.at[i]);
+    TRY(golden_rows(r, e));
+    if (!mem_can(config_mem(&r->c), MEM_HIDDEN) || r->max.M < 1)
+        return safetensors_fail(r->s, e, "segments of a model without a memory");
+    if (r->c.same_length)
+        r->c.window = r->c.mem_len;
+    r->weights = &o->m.params;
+    return lm_init(&o->m, &r->c, e);
+}
+
+static enum status memory_bind(struct run *r, struct err *e)
+{
+    struct memory_run *o = r->data;
+    const size_t rows = (size_t)r->max.B * (size_t)r->max.L;
+
+    o->m.all_logits = true;
+    o->tokens = arena_take(&r->arena, PART_ACTIVATIONS, rows * sizeof(*o->tokens));
+    o->targets = arena_take(&r->arena, PART_ACTIVATIONS, rows * sizeof(*o->targets));
+    o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, rows);
+    return lm_bind(&o->m, r->g, MEM_HIDDEN, r->max, &r->arena, e);
+}
+
+static enum status memory_load(struct run *r, struct err *e)
+{
+    struct memory_run *o = r->data;
+
+    TRY(weights_load(&o->weights, &o->m.params, e));
+    lm_build_tables(&o->m, r->g);
+    return OK;
+}
+
+/* What layer l remembers after segment s is out.mem.s.l [B,M,D]. */
+static void compare_memory(struct run *r, const struct lm *m, const char *begins, int s)
+{
+    for (int l = 0, at; (at = sublayers_remembering(&m->sublayers, l)) >= 0; l++) {
+        const struct cache *const c = &m->sublayers.at[at].memory;
+        char name[48];
+        snprintf(name, sizeof(name), "out.%smem.%d.%d", begins, s, l);
+        golden_compare_memory(r, name, c, 0, c->M);
+    }
+}
+
+/* Segment s, whose first token is the `first` of the text; the sum of its losses. */
+static double run_segment(struct run *r, struct memory_run *o, int s, int first)
+{
+    const int B = r->max.B, L = o->cuts.at[s], T = o->ids->shape[1];
+    const int32_t *const ids = o->ids->data;
+    double sum = 0;
+    char name[48];
+
+    for (int b = 0; b < B; b++)
+        for (int t = 0; t < L; t++) {
+            o->tokens[b * L + t] = ids[(ptrdiff_t)b * T + first + t];
+            o->targets[b * L + t] = ids[(ptrdiff_t)b * T + first + t + 1];
+        }
+    lm_forward(&o->m, r->g, o->tokens, B, L, L, o->targets, o->nll);
+    lm_all(&o->m, r->g, B * L);
+    snprintf(name, sizeof(name), "out.%slogprobs.%d", o->begins, s);
+    golden_compare(r, name, o->m.logits, (size_t)B * (size_t)L * (size_t)r->c.V);
+    snprintf(name, sizeof(name), "out.%snll.%d", o->begins, s);
+    golden_compare(r, name, o->nll, (size_t)B * (size_t)L);
+    for (int i = 0; i < B * L; i++)
+        sum += (double)o->nll[i];
+    lm_commit(&o->m, L);
+    compare_memory(r, &o->m, o->begins, s);
+    return sum;
+}
+
+static double run_all(struct run *r, struct memory_run *o, const char *begins)
+{
+    double sum = 0;
+
+    o->begins = begins;
+    for (int s = 0, first = 0; s < o->cuts.n; first += o->cuts.at[s++])
+        sum += run_segment(r, o, s, first);
+    return sum;
+}
+
+static enum status memory_forward(struct run *r, struct err *e)
+{
+    struct memory_run *o = r->data;
+
+    golden_compare_meta(r, "total_nll", run_all(r, o, ""), IMPORT_TOTAL);
+    if (!safetensors_find(r->s, "out.zeros.nll.0"))
+        return OK;
+    TRY(lm_zeros(&o->m, r->g, r->max.B, e));
+    golden_compare_meta(r, "total_nll_zeros", run_all(r, o, "zeros."), IMPORT_TOTAL);
+    return OK;
+}
+
+static void memory_release(struct run *r)
+{
+    struct memory_run *o = r->data;
+
+    lm_free(&o->m);
+    weights_close(&o->weights);
+    r->name = "";
+}
+
+const struct golden_kind golden_import_memory = {
+    .name = "import",
+    .claims = has_memory,
+    .size = sizeof(struct memory_run),
+    .read = memory_read,
+    .bind = memory_bind,
+    .load = memory_load,
+    .forward = memory_forward,
+    .release = memory_release,
 };

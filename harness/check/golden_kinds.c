@@ -2,7 +2,7 @@
  *
  * The golden files that users have: language models, attention, recurrences, published models.
  * tests/golden_reader/kinds.c takes the place of this file where tests' own are read, too. */
-#include "golden_inner.h"
+#include "golden.h"
 
 const bool golden_is_all = false;
 const struct golden_kind *const golden_kinds[] = {

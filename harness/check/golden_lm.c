@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Golden files of whole language models (kind = lm), segment after segment with their memory. */
-#include "golden_inner.h"
+#include "golden.h"
 
-#include "variants/model/lm.h"
+#include "variants/model/lm/lm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,9 +58,11 @@ static void compare_memory(struct run *r, const struct lm *m, int segment)
         const int rows = sublayer->memory.M;
         if (!sublayer->memory.n)
             continue;
-        if (sublayer->kind->tail) { /* of all that is kept, files show two lists */
-            const int plain = min_int(rows, m->c.mem_len);
-            const int tail = min_int(rows, sublayer->kind->tail(&m->c));
+        /* Rows that it remembers beside its caches are, in files, a list of their own. */
+        const int beside =
+            sublayer->kind->caches ? sublayer->kind->keeps(sublayer, MEM_KV, m->c.mem_len) : -1;
+        if (beside >= 0) {
+            const int plain = min_int(rows, m->c.mem_len), tail = min_int(rows, beside);
             compare_rows(r, sublayer, sublayer->kind->memory, segment, rows - plain, plain);
             compare_rows(r, sublayer, "tail", segment, rows - tail, tail);
             continue;
@@ -74,10 +76,9 @@ static void compare_memory(struct run *r, const struct lm *m, int segment)
 static void compare_gates(struct run *r, const struct lm *m, int segment, size_t n)
 {
     const size_t all = (size_t)m->sublayers.n * n;
-    int32_t *const taken = calloc(all + 1, sizeof(*taken));
+    int32_t *const taken = need_room(all + 1, sizeof(*taken));
     char name[64];
 
-    NEED(taken);
     for (size_t i = 0; m->c.cond && i < all; i++)
         taken[i] = m->sublayers.work[i / n].open[i % n] > 0;
     snprintf(name, sizeof(name), "out.gates.%d", segment);

@@ -2,10 +2,10 @@
  *
  * Golden files of attention alone (kind = attention): its output, which pairs are visible, which
  * rows of tables they read, its probabilities and gradients. */
-#include "golden_inner.h"
+#include "golden.h"
 
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/checkpoint.h"
+#include "variants/model/checkpoint/checkpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,9 +78,8 @@ static void check_visible(struct run *r, struct operator_run *o, const struct at
 /* in.slopes [H]: what each head subtracts from the score of the distance 1. */
 static void check_slopes(struct run *r, const struct attn *a)
 {
-    float *const slopes = calloc((size_t)a->H + 1, sizeof(*slopes));
+    float *const slopes = need_room((size_t)a->H + 1, sizeof(*slopes));
 
-    NEED(slopes);
     for (int h = 0; h < a->H && a->bias && a->R > 1; h++) {
         const float *const near = a->bias + h * a->bias_head + a->R - 1;
         slopes[h] = near[0] - near[-1];
@@ -136,7 +135,6 @@ static enum status forward(struct run *r, struct err *e)
     check_slopes(r, &o->a);
     if (o->scores_in)
         check_scores(r, o, "out.scores_out", w->array[AT_SCORES]);
-    (void)e;
     return OK;
 }
 

@@ -2,10 +2,10 @@
  *
  * What the readers of all kinds of golden files take from metadata and inputs: sizes, the model, its
  * first inputs. */
-#include "golden_inner.h"
+#include "golden.h"
 
-#include "variants/model/checkpoint.h"
-#include "variants/model/settings.h"
+#include "variants/model/checkpoint/checkpoint.h"
+#include "variants/model/config/settings.h"
 
 #include <string.h>
 

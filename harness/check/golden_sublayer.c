@@ -3,9 +3,8 @@
  * Golden files of one sub-layer without wiring: binding it, memory before it, its backward pass.
  * Probabilities are not requested from a backend but derived from its output, by attending over
  * one-hot values, so a kernel that never materialises them is tested as well. */
-#include "golden_inner.h"
+#include "golden.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,11 +104,10 @@ void golden_weights(const struct engine *g, const struct attn *a, const struct a
     const int H = a->H, L = a->L, dv = attn_dv(a), HD = H * dv;
     const int columns = sinks + attn_keys(a);
     const size_t rows = (size_t)a->B * (size_t)H * (size_t)L;
-    float *const v = calloc((size_t)columns * (size_t)HD, sizeof(*v));
-    float *const slice = calloc(rows * (size_t)dv, sizeof(*slice));
+    float *const v = need_room((size_t)columns * (size_t)HD, sizeof(*v));
+    float *const slice = need_room(rows * (size_t)dv, sizeof(*slice));
     float *const sink_v = v + (size_t)attn_keys(a) * (size_t)HD;
 
-    NEED(v && slice);
     for (int c0 = 0; c0 < columns; c0 += dv) {
         const int width = min_int(dv, columns - c0);
         const struct attn one = with_values(a, slice, v, sinks ? sink_v : NULL);
@@ -138,8 +136,7 @@ void golden_probs(struct run *r, const struct attn *maps, int n_maps, const stru
         golden_compare(r, "out.probs", NULL, n);
         return;
     }
-    float *const probs = calloc(n, sizeof(*probs));
-    NEED(probs);
+    float *const probs = need_room(n, sizeof(*probs));
     for (int map = 0; map < n_maps; map++)
         golden_weights(r->g, &maps[map], impl, scratch, probs + (size_t)map * square,
                        n_maps * (ptrdiff_t)square, columns);

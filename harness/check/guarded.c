@@ -8,9 +8,8 @@
 
 float *guarded(size_t n)
 {
-    float *p = malloc((n + 2 * GUARD) * sizeof(*p));
+    float *p = need_room(n + 2 * GUARD, sizeof(*p));
 
-    NEED(p);
     for (size_t i = 0; i < n + 2 * GUARD; i++)
         p[i] = GUARD_VALUE;
     return p + GUARD;
@@ -44,8 +43,7 @@ static const float *first_normals(size_t n, const char *name)
     if (!kept[i].z || kept[i].n < n) {
         const size_t more = n + n / 2 + 16;
         free(kept[i].z);
-        kept[i].z = malloc(more * sizeof(float));
-        NEED(kept[i].z);
+        kept[i].z = need_room(more, sizeof(float));
         kept[i].n = more;
         kept[i].stream = stream;
         rng_normal(kept[i].z, more, SEED, stream, 0, 1);

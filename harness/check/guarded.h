@@ -3,8 +3,7 @@
  * For checks of kernels: buffers with guard words on both sides, reproducible random values, and
  * one comparison that handles NaN and infinity. U = 2^-24 is half an ulp of 1: the relative error
  * of one rounded operation. */
-#ifndef GUARDED_H
-#define GUARDED_H
+#pragma once
 
 #include "variants/base/base.h"
 #include "variants/base/rng.h"
@@ -28,5 +27,3 @@ void quantise(float *x, size_t n);
 
 /* |got - want| in units of the bound; a NaN must match a NaN, infinities exactly. */
 double in_bounds(double got, double want, double bound);
-
-#endif

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
@@ -265,32 +264,14 @@ static bool has_attention(const struct engine *g) { return g->backend->attn != N
 #define PAIRS (8 * 64 * 256 * 257 / 2.0)
 
 const struct op_row op_attns[ATTN_ROWS] = {
-    {.name = "attn",
-     .op = -1,
-     .cases = FORWARD_CASES,
-     .make = forward_make,
-     .run = forward_run,
-     .bounds = forward_bounds,
-     .mean_square = true,
+    {"attn", -1, FORWARD_CASES, forward_make, forward_run, forward_bounds, .mean_square = true,
      .has = has_attention,
      .timing = {{"256 keys", "GFLOP/s", 4e-9 * PAIRS},
                 {"256 keys, relative", "GFLOP/s", 6e-9 * PAIRS}}},
-    {.name = "attn_bf16",
-     .op = -1,
-     .cases = BF16_CASES,
-     .make = bf16_make,
-     .run = forward_run,
-     .bounds = forward_bounds,
-     .has = has_attention,
+    {"attn_bf16", -1, BF16_CASES, bf16_make, forward_run, forward_bounds, .has = has_attention,
      .timing = {{"256 keys", "GFLOP/s", 4e-9 * PAIRS},
                 {"256 keys, relative", "GFLOP/s", 6e-9 * PAIRS}}},
-    {.name = "attn_grad",
-     .op = -1,
-     .cases = BACKWARD_CASES,
-     .make = backward_make,
-     .run = backward_run,
-     .bounds = backward_bounds,
-     .same_bits = true,
-     .has = has_attention,
+    {"attn_grad", -1, BACKWARD_CASES, backward_make, backward_run, backward_bounds,
+     .same_bits = true, .has = has_attention,
      .timing = {{"256 keys, relative", "GFLOP/s", 18e-9 * PAIRS}}},
 };

@@ -3,8 +3,7 @@
  * Operations in double, and how far two correct implementations may be apart. Bounds are derived
  * from the arithmetic, in units of U (guarded.h): one rounded operation is off by U relative,
  * vector exp by 2 ulp, 4 U. */
-#ifndef OP_BOUNDS_H
-#define OP_BOUNDS_H
+#pragma once
 
 #include "guarded.h"
 
@@ -39,5 +38,3 @@ struct exact {
     double f_bound, slope_bound;
 };
 struct exact exactly(enum act_kind kind, double t, double beta);
-
-#endif

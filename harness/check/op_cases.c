@@ -2,9 +2,11 @@
  *
  * How the cases of every operation run: on the reference, on the subject with one thread and
  * separate outputs, and with several threads in place; then the comparison. */
+#include "op_cases.h"
 #include "op_inner.h"
 
 #include "harness/machine/clock.h"
+#include "variants/backends/outside.h"
 #include "variants/base/arena.h"
 
 #include <math.h>
@@ -32,7 +34,8 @@ static const struct op_row *row_of(int op)
 
 bool library_adds(const struct engine *g, int op)
 {
-    return backend_find(g->provider[op < 0 ? OP_gemm : op])->core != NULL;
+    return backend_is_outside(g->backend->name) ||
+           backend_find(g->provider[op < 0 ? OP_gemm : op])->core != NULL;
 }
 
 const char *op_case_name(int op) { return row_of(op) ? row_of(op)->name : NULL; }
@@ -82,8 +85,7 @@ struct output *output(struct trial *t, const char *name, size_t n, const float *
                          .want = guarded(n),
                          .one = guarded(n),
                          .got = guarded(n),
-                         .bound = calloc(n + 1, sizeof(double))};
-    NEED(o->bound);
+                         .bound = need_room(n + 1, sizeof(double))};
     return o;
 }
 
@@ -137,16 +139,15 @@ void *workspace(struct trial *t, size_t bytes)
 
 /* ---- one case -------------------------------------------------------------------------------- */
 
-static struct trial *trial_new(const struct op_row *row, int at)
+struct trial *trial_new(const struct op_row *row, int at)
 {
-    struct trial *t = calloc(1, sizeof(*t));
+    struct trial *t = need_room(1, sizeof(*t));
 
-    NEED(t);
     row->make(t, at);
     return t;
 }
 
-static void trial_free(struct trial *t)
+void trial_free(struct trial *t)
 {
     for (int k = 0; k < t->n_out; k++) {
         release(t->out[k].want), release(t->out[k].one), release(t->out[k].got);
@@ -160,8 +161,7 @@ static void trial_free(struct trial *t)
     free(t);
 }
 
-/* Outputs as they are before a run, scratch full of NaN. */
-static void reset(struct trial *t, float *const *out)
+void trial_reset(struct trial *t, float *const *out)
 {
     for (int k = 0; k < t->n_out; k++) {
         const struct output *o = &t->out[k];
@@ -191,7 +191,7 @@ static bool run_side(struct trial *t, const struct op_row *row, const struct eng
     float *out[MAX_OUTPUTS];
 
     arrays_of(t, side, out);
-    reset(t, out);
+    trial_reset(t, out);
     t->is_subject = side != WANT;
     t->in_place = side == GOT && t->over;
     g.threads = side == GOT ? t->threads : 1;
@@ -363,7 +363,7 @@ static double time_once(struct trial *t, const struct op_row *row, const struct 
     float *out[MAX_OUTPUTS];
 
     arrays_of(t, GOT, out);
-    reset(t, out);
+    trial_reset(t, out);
     t->is_subject = g == t->subject; /* packed operands belong to the subject */
     const int64_t start = clock_wall_ns();
     row->run(g, t, out);

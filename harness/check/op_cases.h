@@ -3,8 +3,7 @@
  * The operations of a backend over awkward shapes and hostile values, each against the reference
  * within a bound that is derived from the arithmetic. One list serves the tests, `bench check` and
  * its --bench. */
-#ifndef OP_CASES_H
-#define OP_CASES_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
@@ -36,5 +35,3 @@ enum elem op_case_elem(int op);
 /* Time the large shapes of every operation that `b` implements itself, on one thread of this
  * process, in turns with its parent's. Prints a line for each that ran and was right. */
 void op_bench(const struct backend *b);
-
-#endif

@@ -154,31 +154,38 @@ static void gate_grad_bounds(struct trial *t)
 static const int cell_sizes[][2] = {{1, 1}, {3, 8}, {2, 15}, {3, 21}, {5, 37}, {70, 501}};
 enum { CELL_CASES = 8 * CELL_KINDS * ARRAY_LEN(cell_sizes) };
 
-static void cell_make(struct trial *t, int at)
+/* Case `at` but for its outputs; modes: 1: the first step, 2: x repeats, 4: in place. */
+static struct rnn_step cell_of(struct trial *t, int at)
 {
     const bool large = at >= CELL_CASES;
-    const int mode = large ? 0 : pick(&at, 8); /* 1: the first step, 2: x repeats, 4: in place */
+    const int mode = large ? 0 : pick(&at, 8);
 
     t->kind = large ? CELL_LSTM : pick(&at, CELL_KINDS);
     set_size(t, large ? op_square : cell_sizes[at]);
     const size_t G = (size_t)rnn_cell_gates((enum rnn_cell_kind)t->kind);
-    const bool first = mode & 1, lstm = t->kind == CELL_LSTM;
-    t->over = mode & 4 && !first;
-    float *state = operand(t, t->size, "state", 0, 1), *c = operand(t, t->size, "c", 0, 1);
-    t->a.cell = (struct rnn_step){.kind = (enum rnn_cell_kind)t->kind,
-                                  .x = operand(t, G * t->size, "x", 0, 1),
-                                  .x_row = mode & 2 ? 0 : (ptrdiff_t)G * t->n,
-                                  .h = first ? NULL : operand(t, G * t->size, "h", 0, 1),
-                                  .b = operand(t, G * (size_t)t->n, "b", 0, 1),
-                                  .state = first ? NULL : state,
-                                  .c = first ? NULL : c,
-                                  .rows = t->rows,
-                                  .n = t->n};
-    output(t, "out", t->size, state);
-    if (lstm)
-        output(t, "c_out", t->size, c);
+    const bool first = mode & 1;
+    t->over = mode & 4;
     snprintf(t->name, sizeof(t->name), "%s, %dx%d, mode %d", rnn_cell_name[t->kind], t->rows, t->n,
              mode);
+    return (struct rnn_step){.kind = (enum rnn_cell_kind)t->kind,
+                             .x = operand(t, G * t->size, "x", 0, 1),
+                             .x_row = mode & 2 ? 0 : (ptrdiff_t)G * t->n,
+                             .h = first ? NULL : operand(t, G * t->size, "h", 0, 1),
+                             .b = operand(t, G * (size_t)t->n, "b", 0, 1),
+                             .state = first ? NULL : operand(t, t->size, "state", 0, 1),
+                             .c = first ? NULL : operand(t, t->size, "c", 0, 1),
+                             .rows = t->rows,
+                             .n = t->n};
+}
+
+static void cell_make(struct trial *t, int at)
+{
+    const struct rnn_step of = t->a.cell = cell_of(t, at);
+
+    t->over = t->over && of.state;
+    output(t, "out", t->size, of.state);
+    if (t->kind == CELL_LSTM)
+        output(t, "c_out", t->size, of.c);
 }
 
 static void cell_run(const struct engine *g, struct trial *t, float *const *out)
@@ -207,43 +214,23 @@ static void cell_bounds(struct trial *t)
 
 /* ---- their gradients ------------------------------------------------------------------------- */
 
-enum { CELL_GRAD_CASES = 8 * CELL_KINDS * ARRAY_LEN(cell_sizes) };
-
 static void cell_grad_make(struct trial *t, int at)
 {
-    const bool large = at >= CELL_GRAD_CASES;
-    const int mode = large ? 0 : pick(&at, 8); /* 1: the first step, 2: x repeats, 4: in place */
+    struct rnn_step of = cell_of(t, at);
 
-    t->kind = large ? CELL_LSTM : pick(&at, CELL_KINDS);
-    set_size(t, large ? op_square : cell_sizes[at]);
-    const size_t G = (size_t)rnn_cell_gates((enum rnn_cell_kind)t->kind);
-    const bool first = mode & 1;
-    t->over = mode & 4;
-    float *out = constant(t, t->size, 0), *c_out = constant(t, t->size, 0);
-    float *state = operand(t, t->size, "state", 0, 1), *c = operand(t, t->size, "c", 0, 1);
-    const struct rnn_step of = {.kind = (enum rnn_cell_kind)t->kind,
-                                .out = out,
-                                .c_out = c_out,
-                                .x = operand(t, G * t->size, "x", 0, 1),
-                                .x_row = mode & 2 ? 0 : (ptrdiff_t)G * t->n,
-                                .h = first ? NULL : operand(t, G * t->size, "h", 0, 1),
-                                .b = operand(t, G * (size_t)t->n, "b", 0, 1),
-                                .state = first ? NULL : state,
-                                .c = first ? NULL : c,
-                                .rows = t->rows,
-                                .n = t->n,
-                                .threads = 1};
+    of.out = constant(t, t->size, 0);
+    of.c_out = constant(t, t->size, 0);
+    of.threads = 1;
     backend_ref.ops.rnn_cell(&of);
     float *d_out = operand(t, t->size, "d_out", 0, 1);
+    const size_t gates = (size_t)rnn_cell_gates(of.kind) * t->size;
     t->a.cell_grad = (struct rnn_step_grad){.step = of, .d_out = d_out};
-    output(t, "d_x", G * t->size, NULL);
-    output(t, "d_h", G * t->size, NULL);
+    output(t, "d_x", gates, NULL);
+    output(t, "d_h", gates, NULL);
     if (t->kind == CELL_GRU)
         output(t, "d_state", t->size, d_out);
     if (t->kind == CELL_LSTM)
         output(t, "d_c", t->size, operand(t, t->size, "d_c", 0, 1));
-    snprintf(t->name, sizeof(t->name), "%s, %dx%d, mode %d", rnn_cell_name[t->kind], t->rows, t->n,
-             mode);
 }
 
 static void cell_grad_run(const struct engine *g, struct trial *t, float *const *out)
@@ -280,6 +267,6 @@ const struct op_row op_gates[GATE_ROWS] = {
      .timing = {{"512x512 lstm", TIMED_ELEMENTS(512 * 512)}}},
     {"gate_grad", OP_gate_grad, GATE_GRAD_CASES, gate_grad_make, gate_grad_run, gate_grad_bounds,
      .same_bits = true, .timing = {{"512x512 update", TIMED_ELEMENTS(512 * 512)}}},
-    {"rnn_cell_grad", OP_rnn_cell_grad, CELL_GRAD_CASES, cell_grad_make, cell_grad_run,
-     cell_grad_bounds, .same_bits = true, .timing = {{"512x512 lstm", TIMED_ELEMENTS(512 * 512)}}},
+    {"rnn_cell_grad", OP_rnn_cell_grad, CELL_CASES, cell_grad_make, cell_grad_run, cell_grad_bounds,
+     .same_bits = true, .timing = {{"512x512 lstm", TIMED_ELEMENTS(512 * 512)}}},
 };

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * The description of one case of an operation: its operands, its outputs, and how it is run. */
-#ifndef OP_INNER_H
-#define OP_INNER_H
+#pragma once
 
 #include "attn_operands.h"
 #include "guarded.h"
 #include "op_bounds.h"
-#include "op_cases.h"
 
 #include "variants/backends/recur.h"
 
@@ -124,6 +122,11 @@ extern const struct op_row op_products[PRODUCT_ROWS], op_softmaxes[SOFTMAX_ROWS]
     op_norms[NORM_ROWS], op_acts[ACT_ROWS], op_gates[GATE_ROWS], op_attns[ATTN_ROWS],
     op_recurs[RECUR_ROWS];
 
+/* A case and its end; outputs as they are before a run, scratch full of NaN. */
+struct trial *trial_new(const struct op_row *row, int at);
+void trial_free(struct trial *t);
+void trial_reset(struct trial *t, float *const *out);
+
 /* ---- for makers --------------------------------------------------------------------------- */
 
 /* Take a digit below `count` off *at. */
@@ -155,5 +158,3 @@ double largest(const float *x, size_t n); /* finite magnitude */
 /* `bytes` of 64-byte aligned work space, NaN unless the run is timed; the bytes after it are
  * checked after the run. */
 void *workspace(struct trial *t, size_t bytes);
-
-#endif

@@ -201,10 +201,10 @@ static const int act_large[3] = {128, 2048, 512};
  * modes and epilogues. */
 static int product_mode(int shape, int ending)
 {
-    static const int modes[] = {TB, TB | HALF | ADDS, 0, HALF | ADDS};
-    const int turn = (5 * shape + 3 * ending) % 8;
+    static const int modes[] = {TB, TB | HALF | ADDS, 0, HALF | ADDS, TB | ADDS, ADDS};
+    const int turn = (5 * shape + 3 * ending) % 12;
 
-    return modes[turn % 4] | (turn & 4 ? PACKED : 0);
+    return modes[turn % 6] | (turn >= 6 ? PACKED : 0);
 }
 
 static void act_make(struct trial *t, int at)
@@ -354,22 +354,11 @@ static bool has_gate(const struct engine *g) { return g->backend->gemm_gate != N
     }
 
 const struct op_row op_products[PRODUCT_ROWS] = {
-    {.name = "gemm",
-     .op = OP_gemm,
-     .cases = GEMM_CASES,
-     .make = gemm_make,
-     .run = gemm_run,
-     .bounds = gemm_bounds,
-     .subject = product_subject,
+    {"gemm", OP_gemm, GEMM_CASES, gemm_make, gemm_run, gemm_bounds, .subject = product_subject,
      .timing = {{"1x2048x512", "GFLOP/s", 2e-9 * 2048 * 512},
                 {"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
                 {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
-    {.name = "gemm_rounded",
-     .op = OP_gemm,
-     .cases = ROUNDED_CASES,
-     .make = rounded_make,
-     .run = gemm_run,
-     .bounds = gemm_bounds,
+    {"gemm_rounded", OP_gemm, ROUNDED_CASES, rounded_make, gemm_run, gemm_bounds,
      .timing = {{"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
                 {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
     NARROW_ROW("gemm_bf16", ELEM_BF16, bf16_make, 2),
@@ -379,21 +368,9 @@ const struct op_row op_products[PRODUCT_ROWS] = {
     NARROW_ROW("gemm_int8_q4", ELEM_Q4, int8_q4_make, 0.625),
     NARROW_ROW("gemm_q4_1", ELEM_Q4_1, q4_1_make, 0.75),
     NARROW_ROW("gemm_int8_q4_1", ELEM_Q4_1, int8_q4_1_make, 0.75),
-    {.name = "gemm_act",
-     .op = -1,
-     .cases = N_SHAPES * ACT_MODES * PLACES,
-     .make = act_make,
-     .run = act_run,
-     .bounds = act_bounds,
-     .subject = product_subject,
-     .has = has_act,
+    {"gemm_act", -1, N_SHAPES *ACT_MODES *PLACES, act_make, act_run, act_bounds,
+     .subject = product_subject, .has = has_act,
      .timing = {{"128x2048x512 relu", "GFLOP/s", 2e-9 * 128 * 2048 * 512}}},
-    {.name = "gemm_gate",
-     .op = -1,
-     .cases = N_SHAPES * 2 * N_GATES,
-     .make = gate_make,
-     .run = gate_run,
-     .bounds = gate_bounds,
-     .subject = product_subject,
-     .has = has_gate},
+    {"gemm_gate", -1, N_SHAPES * 2 * N_GATES, gate_make, gate_run, gate_bounds,
+     .subject = product_subject, .has = has_gate},
 };

@@ -2,13 +2,13 @@
  *
  * The one table of commands: their words, what they do, and examples. Help, the man page,
  * completion and the options that a command takes come from it; main.c adds the functions. */
-#ifndef COMMAND_TABLE_H
-#define COMMAND_TABLE_H
+#pragma once
 
 enum command_id {
     CMD_SWEEP,
     CMD_LIST,
     CMD_CHECK,
+    CMD_JUDGE,
     CMD_EVAL,
     CMD_TRAIN,
     CMD_STUDY,
@@ -72,5 +72,3 @@ const char *command_preset(int command, const char *option);
 
 /* The command of that name, hidden and earlier ones too; -1 if there is none. */
 int command_find(const char *name);
-
-#endif

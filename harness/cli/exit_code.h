@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The exit codes that scripts rely on. */
-#ifndef EXIT_CODE_H
-#define EXIT_CODE_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -33,5 +32,3 @@ int exit_of(enum status st);
 
 /* Print "bench: " and the message on stderr and return its exit code. */
 int report_error(enum status st, const struct err *e);
-
-#endif

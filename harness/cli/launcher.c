@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* One that says only a rank, or only a size, is none. What is not set is 0 for `first` and 1 for
  * `step`. */

@@ -74,6 +74,7 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
     case KIND_CHOICE:
         print_names(f, at, ',');
         break;
+    case KIND_LINES:
     case KIND_FILTER: /* a value may have commas */
         print_names(f, at, ' ');
         break;
@@ -86,14 +87,13 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
 char *option_value(const struct options *o, const struct option_spec *s)
 {
     struct bytes text;
-    FILE *const f = bytes_open(&text, NULL);
+    FILE *const f = bytes_begin(&text);
 
-    NEED(f);
     if (s->at == offsetof(struct options, threads) && o->threads.n == 0)
         fprintf(f, "%d", o->default_threads);
     else
         print_value(f, o, s);
-    NEED(bytes_close(f, &text, NULL) == OK);
+    bytes_end(f, &text);
     return text.data;
 }
 
@@ -109,11 +109,10 @@ void options_print_again(FILE *f, const struct options *o)
 char *options_command_line(const struct options *o)
 {
     struct bytes text;
-    FILE *const f = bytes_open(&text, NULL);
+    FILE *const f = bytes_begin(&text);
 
-    NEED(f);
     options_print_again(f, o);
-    NEED(bytes_close(f, &text, NULL) == OK);
+    bytes_end(f, &text);
     return text.data;
 }
 
@@ -138,9 +137,8 @@ bool option_is_continued(const struct option_spec *s, enum continued kind)
 char *options_canonical(const struct options *o, enum continued kind)
 {
     struct bytes text;
-    FILE *const f = bytes_open(&text, NULL);
+    FILE *const f = bytes_begin(&text);
 
-    NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         if (!option_is_continued(s, kind))
@@ -149,7 +147,7 @@ char *options_canonical(const struct options *o, enum continued kind)
         fprintf(f, "%s=%s\n", s->name, value);
         free(value);
     }
-    NEED(bytes_close(f, &text, NULL) == OK);
+    bytes_end(f, &text);
     return text.data;
 }
 
@@ -237,9 +235,8 @@ enum status options_resumable(const struct options *o, const char *stored, const
 char *options_repro(const struct options *o)
 {
     struct bytes text;
-    FILE *const f = bytes_open(&text, NULL);
+    FILE *const f = bytes_begin(&text);
 
-    NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         if (!(s->flags & IN_CASE))
@@ -251,6 +248,6 @@ char *options_repro(const struct options *o)
         }
         free(value);
     }
-    NEED(bytes_close(f, &text, NULL) == OK);
+    bytes_end(f, &text);
     return text.data;
 }

@@ -25,9 +25,9 @@ static void *field(const struct assignment *s) { return (char *)s->o + s->spec->
 
 char *options_keep(struct options *o, const char *text, size_t len)
 {
-    char *const copy = strndup(text, len);
+    char *const copy = need_text("%.*s", (int)len, text);
 
-    NEED(copy && GROW(o->owned, o->n_owned, NULL) == OK);
+    GROW_SMALL(o->owned, o->n_owned);
     o->owned[o->n_owned++] = copy;
     return copy;
 }
@@ -71,7 +71,8 @@ static enum status check_text(const struct assignment *s, struct err *e)
     if (!*s->value)
         return fail(e, E_USAGE, "%s has an empty value  -> write %s %s", s->label, s->label,
                     s->spec->metavar);
-    if (s->spec->kind != KIND_PATH && strpbrk(s->value, " \t\r\n\"'"))
+    if (s->spec->kind != KIND_PATH && s->spec->kind != KIND_LINES &&
+        strpbrk(s->value, " \t\r\n\"'"))
         return fail(e, E_USAGE, "%s \"%.60s\" contains blanks or quotes  -> write one word",
                     s->label, s->value);
     return OK;
@@ -300,6 +301,7 @@ static enum status set_kind(const struct assignment *s, enum option_source from,
         return range_parse_words(field(s), s->label, s->value, spec->words, spec->lo, spec->hi, e);
     case KIND_NAMES:
         return set_names(s, e);
+    case KIND_LINES:
     case KIND_FILTER:
         if (s->replace)
             ((struct names *)field(s))->n = 0;

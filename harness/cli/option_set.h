@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Setting one option. */
-#ifndef OPTION_SET_H
-#define OPTION_SET_H
+#pragma once
 
 #include "option_table.h"
 
@@ -22,5 +21,3 @@ enum option_source {
  * name the option as --name. */
 enum status option_set(struct options *o, int index, const char *value, enum option_source from,
                        int depth, struct err *e);
-
-#endif

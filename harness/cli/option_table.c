@@ -3,8 +3,8 @@
  * Every option of the program. Adding one is a field in struct options and a row here. */
 #include "option_table.h"
 #include "harness/util/range.h"
-#include "variants/model/optimizer.h"
-#include "variants/model/skeleton.h"
+#include "variants/model/config/skeleton.h"
+#include "variants/model/optimise/optimizer.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "workloads.h"
 
@@ -76,8 +76,8 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 #define TIMES (PLANS | FOR(RERUN))
 #define RUNS (FOR(SWEEP) | FOR(EVAL) | FOR(RERUN) | FOR(STUDY)) /* write the folder of a run */
 #define RUNS_AND_PLANS (PLANS | FOR(EVAL) | FOR(RERUN))
-#define PRINTS (RUNS_AND_PLANS | FOR(CHECK) | FOR(DOCTOR) | FOR(BASELINE)) /* tables */
-#define DRAWS (FOR(PLOT) | FOR(HISTORY))                                   /* figures */
+#define PRINTS (RUNS_AND_PLANS | FOR(CHECK) | FOR(JUDGE) | FOR(DOCTOR) | FOR(BASELINE)) /* tables */
+#define DRAWS (FOR(PLOT) | FOR(HISTORY)) /* figures */
 #define ALL ((1u << COMMAND_COUNT) - 1)
 
 /* eval takes the choices that a checkpoint may be scored with; training keeps no narrow cache. */
@@ -173,7 +173,7 @@ const struct option_spec option_specs[] = {
      .doc = "norms, feed-forward network, biases and tying the same for all variants, as far as their "
             "ideas allow: post (as vanilla), llama, or own"},
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
-     AT(threads), 1, THREADS_MAX, .only = MODELS | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR) | FOR(STUDY) | FOR(GENERATE),
+     AT(threads), 1, THREADS_MAX, .only = MODELS | FOR(JUDGE) | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR) | FOR(STUDY) | FOR(GENERATE),
      .usual = MODELS | FOR(EVAL),
      .doc = "threads of a case",
      .docs = {{.only = FOR(TOPO), .doc = "threads to place"},
@@ -188,7 +188,7 @@ const struct option_spec option_specs[] = {
     {"impl", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(impl), .only = COMPUTES,
      .doc = "use only this attention implementation"},
     {"max-isa", 0, "ISA", ISA_BEST, AXIS, WORD, .flags = IN_CASE, AT(max_isa),
-     .words = isa_name, .only = COMPUTES | FOR(TOPO) | FOR(DOCTOR),
+     .words = isa_name, .only = COMPUTES | FOR(JUDGE) | FOR(TOPO) | FOR(DOCTOR),
      .doc = "use no instructions beyond this level"},
     {"openblas-core", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(openblas_core),
      .only = COMPUTES | FOR(TOPO) | FOR(DOCTOR),
@@ -232,7 +232,7 @@ const struct option_spec option_specs[] = {
      .only = PLANS,
      .doc = "caches at the start of a call: hot, or cold (flushed)"},
     {"seed", 0, "N", "1", MEASURE, .kind = KIND_SEED, .flags = IN_CASE, AT(seed),
-     .only = PLANS | FOR(CHECK) | FOR(TRAIN) | FOR(GENERATE),
+     .only = PLANS | FOR(CHECK) | FOR(JUDGE) | FOR(TRAIN) | FOR(GENERATE),
      .usual = FOR(TRAIN),
      .doc = "seed of weights, inputs and order",
      .docs = {{.only = FOR(TRAIN), .doc = "seed of weights, dropout, hidden tokens and actions"},
@@ -434,9 +434,13 @@ const struct option_spec option_specs[] = {
      .doc = "value of --axis to compare the others with",
      .docs = {{.only = DRAWS | FOR(REPORT), .doc = "backend to compare the others with (ref is drawn only if named "
                                    "here, or alone)"}}},
-    {"exec", 0, "SIDE=PATH", OTHER, NAMES, AT(exec), .only = FOR(COMPARE) | FOR(GATE),
+    {"exec", 0, "SIDE=PATH", OTHER, .kind = KIND_LINES, AT(exec), .only = FOR(COMPARE) | FOR(GATE),
      .usual = FOR(COMPARE) | FOR(GATE),
-     .doc = "old=PATH and new=PATH, two programs measured in turns"},
+     .doc = "old=PATH and new=PATH, two programs measured in turns",
+     .docs = {{.only = FOR(GATE), .doc = "old=PATH and new=PATH, two programs measured in turns; again=PATH: the old "
+                              "one, linked once more, for A/A"}}},
+    {"plain", 0, NULL, OTHER, FLAG, AT(plain), .only = FOR(GATE), .usual = FOR(GATE),
+     .doc = "--exec gives any two command lines, whose whole run is timed"},
     {"threshold", 0, "PCT", "2", OTHER, DECIMAL, .flags = ABOVE,
      AT(threshold_pct), 0, 1000, .only = FOR(COMPARE) | FOR(GATE) | FOR(SWEEP) | FOR(STUDY),
      .usual = FOR(COMPARE) | FOR(GATE),

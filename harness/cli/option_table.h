@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one table of options, for the files that read it: options.c sets values, option_print.c
+ * The one table of options, for the files that read it: option_parse.c sets values, option_print.c
  * prints them (help, canonical form, repro line). */
-#ifndef OPTION_TABLE_H
-#define OPTION_TABLE_H
+#pragma once
 
 #include "command_table.h"
 #include "options.h"
@@ -23,6 +22,7 @@ enum option_kind {
     KIND_NAMES,   /* struct names; each one of `words` if given */
     KIND_CHOICE,  /* struct names: values of the choice `row` as text */
     KIND_FILTER,  /* struct names: filter expressions */
+    KIND_LINES,   /* struct names: each one any text */
     KIND_RESUME,  /* bool, and an optional path in resume_dir */
     KIND_QUICK,   /* stands for several other options */
 };
@@ -103,5 +103,3 @@ bool option_is_continued(const struct option_spec *s, enum continued kind);
 
 /* A malloc'ed text of the option's value as the user would write it, "" if unset. */
 char *option_value(const struct options *o, const struct option_spec *s);
-
-#endif

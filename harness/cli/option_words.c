@@ -168,10 +168,9 @@ static enum status split_into(struct words *w, int at, struct options *o, const 
 static enum status split_at(struct words *w, int at, struct options *o, const char *text,
                             const char *file, int depth, struct err *e)
 {
-    char *const room = malloc(strlen(text) + 1);
-
-    NEED(room);
+    char *const room = need_room(strlen(text) + 1, 1);
     const enum status st = split_into(w, at, o, text, room, file, depth, e);
+
     free(room);
     return st;
 }

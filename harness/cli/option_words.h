@@ -2,8 +2,7 @@
  *
  * The words of a command line: printed on one line, read from one, and with @files replaced by the
  * words in them. Every line of words that the program writes and may read again is made here. */
-#ifndef OPTION_WORDS_H
-#define OPTION_WORDS_H
+#pragma once
 
 #include "options.h"
 
@@ -42,5 +41,3 @@ enum status words_expand(struct words *w, struct options *o, struct err *e);
 void words_locate(const struct word *w, struct err *e);
 
 void words_free(struct words *w);
-
-#endif

@@ -4,8 +4,7 @@
  * environment variable BENCH_NAME, the field here that it fills, and whether it belongs to the
  * repro line and to the comparison of --resume. Names of variants, backends and gates are kept as
  * words; plan.c looks them up. */
-#ifndef OPTIONS_H
-#define OPTIONS_H
+#pragma once
 
 #include "harness/util/range.h"
 #include "harness/util/terminal.h"
@@ -13,7 +12,7 @@
 #include "variants/base/arena.h" /* enum huge_pages */
 #include "variants/base/base.h"
 #include "variants/base/cpu.h"
-#include "variants/model/choices.h"
+#include "variants/model/config/choices.h"
 
 #include <stdio.h>
 
@@ -68,7 +67,7 @@ struct options {
     int d_head;                 /* 0 = d_model / heads */
     int d_inner;                /* 0 = 4 * d_model */
     const char *settings;       /* "" = defaults: settings_parse */
-    int skeleton;               /* enum skeleton (variants/model/skeleton.h) */
+    int skeleton;               /* enum skeleton (variants/model/config/skeleton.h) */
     const char *impl;           /* NULL = the first that accepts */
     int max_isa;                /* enum isa */
     const char *openblas_core;  /* NULL = the library's choice */
@@ -147,6 +146,7 @@ struct options {
     /* compare, gate */
     const char *axis, *base; /* NULL = not inside one run; NULL = the first value */
     struct names exec;       /* "old=PATH", "new=PATH" */
+    bool plain;              /* they are command lines */
     double threshold_pct;
     bool instructions;
     const char *summary;
@@ -244,5 +244,3 @@ bool options_locate(char *out, size_t size, const char *path);
 /* The same for files that belong to the program, such as scripts to execute: never from the current
  * folder, which anybody may own. */
 bool options_locate_own(char *out, size_t size, const char *path);
-
-#endif

@@ -51,8 +51,6 @@ static void try_buffers(int argc, char **argv, char **environment)
     const int n = threads(environment);
     int got = 0;
 
-    (void)argc;
-    (void)argv;
     while (got < n && (buffer[got] = mmap(NULL, BUFFER, PROT_READ | PROT_WRITE,
                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED)
         got++;

@@ -2,8 +2,7 @@
  *
  * What a measured call can run: a row of WORKLOADS each. What runs is a struct workload_ops of the same
  * name in harness/worker/. */
-#ifndef WORKLOADS_H
-#define WORKLOADS_H
+#pragma once
 
 #include "variants/parts/choice.h"
 
@@ -65,5 +64,3 @@ static inline bool workload_is_model(enum workload w)
     return workload_rows[w].scope == SCOPE_MODEL;
 }
 static inline bool workload_has(enum workload w, int flag) { return workload_rows[w].flags & flag; }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Requests that belong to one command. The command passes its command line on to a child, which
  * runs in the controlled environment of measuring children. */
-#ifndef CHILD_REQUESTS_H
-#define CHILD_REQUESTS_H
+#pragma once
 
 #include "harness/worker/serve.h"
 
@@ -14,4 +13,5 @@ extern const struct request request_train;
  * TENSORS PASSED FAILED SKIPPED BAD_FILES" after it, so that a crash loses nothing. */
 extern const struct request request_check;
 
-#endif
+/* "judge LINE": the answer is what judge() says (harness/check/judge.h). */
+extern const struct request request_judge;

@@ -1,42 +1,49 @@
 /* SPDX-License-Identifier: MIT
  *
- * The functions of `bench COMMAND`. Each returns its exit code. */
-#ifndef COMMANDS_H
-#define COMMANDS_H
+ * The functions of `bench COMMAND`.
+ *
+ * A command of several files, or that shares them with another, has a folder: check/, learn/
+ * (training and scoring), list/. */
+#pragma once
 
 #include "harness/cli/exit_code.h"
 #include "harness/cli/options.h"
 
 #include <stdio.h>
 
-int cmd_sweep(struct options *opt);
-int cmd_list(struct options *opt);
-int cmd_check(struct options *opt);
-int cmd_eval(struct options *opt);
-int cmd_recl(struct options *opt);
-int cmd_generate(struct options *opt);
-int cmd_import(struct options *opt);
-int cmd_rerun(struct options *opt);
-int cmd_explain(struct options *opt);
-int cmd_topo(struct options *opt);
-int cmd_train(struct options *opt);
-int cmd_study(struct options *opt);
-int cmd_doctor(struct options *opt);
-int cmd_compare(struct options *opt);
-int cmd_gate(struct options *opt);
-int cmd_baseline(struct options *opt);
-int cmd_merge(struct options *opt);
-int cmd_slurm(struct options *opt);
-int cmd_plot(struct options *opt);
-int cmd_history(struct options *opt);
-int cmd_report(struct options *opt);
-int cmd_export(struct options *opt);
-int cmd_help(struct options *opt);
-int cmd_completion(struct options *opt);
-int cmd_worker(struct options *opt); /* hidden: a child */
+/* main reports what a command fails with, but not that it was interrupted, and exits with the code of
+ * the status: unless the command sets *code, which is EXIT_FINE. */
+typedef enum status command_fn(struct options *opt, int *code, struct err *e);
 
-/* bench compare OLD NEW of two runs' folders, printed on `f`. Returns the exit code. */
-int compare_two(const struct options *o, const char *before, const char *after, FILE *f,
-                enum format format);
+command_fn cmd_sweep;
+command_fn cmd_list;
+command_fn cmd_check;
+command_fn cmd_judge;
+command_fn cmd_eval;
+command_fn cmd_recl;
+command_fn cmd_generate;
+command_fn cmd_import;
+command_fn cmd_rerun;
+command_fn cmd_explain;
+command_fn cmd_topo;
+command_fn cmd_train;
+command_fn cmd_study;
+command_fn cmd_doctor;
+command_fn cmd_compare;
+command_fn cmd_gate;
+command_fn cmd_baseline;
+command_fn cmd_merge;
+command_fn cmd_slurm;
+command_fn cmd_plot;
+command_fn cmd_history;
+command_fn cmd_report;
+command_fn cmd_export;
+command_fn cmd_help;
+command_fn cmd_completion;
+/* What may stand in place of the last of these words of a command line: completion.c. */
+int complete(int n, char **words);
+command_fn cmd_worker; /* hidden: a child */
 
-#endif
+/* bench compare OLD NEW of two runs' folders, printed on `f`. */
+enum status compare_two(const struct options *o, const char *before, const char *after, FILE *f,
+                        enum format format, int *code, struct err *e);

@@ -115,108 +115,121 @@ static enum status print(FILE *f, const struct comparisons *c, const struct opti
     return st;
 }
 
-int compare_two(const struct options *o, const char *before, const char *after, FILE *f,
-                enum format format)
+static enum status compare_read(const struct options *o, struct run *old, struct run *new, FILE *f,
+                                enum format format, int *code, struct err *e)
 {
-    struct run old, new = {0};
     struct comparisons c = {0};
-    struct err e;
-    int code = EXIT_NOT_TRUSTWORTHY;
-    enum status st = run_read(&old, before, &e);
 
-    if (st == OK)
-        st = run_read(&new, after, &e);
-    if (st == OK)
-        st = filter_runs(o, &old, &new, &e);
-    if (st == OK && (refuse_unchecked(&old) || refuse_unchecked(&new)))
-        goto out;
-    if (st == OK)
-        compare_runs(&c, &old, &new, threshold_of(o), o->seed);
-    if (st == OK && c.other_machine > 0)
+    TRY(filter_runs(o, old, new, e));
+    if (refuse_unchecked(old) || refuse_unchecked(new)) {
+        *code = EXIT_NOT_TRUSTWORTHY;
+        return OK;
+    }
+    compare_runs(&c, old, new, threshold_of(o), o->seed);
+    if (c.other_machine > 0)
         text_line(stderr,
                   "bench: %s is from another machine (%s, %s: %s), so times are not compared  -> "
                   "measure both here",
-                  before, machine_of(&old), after, machine_of(&new));
-    if (st == OK && !o->quiet) {
-        note_doubled(&old);
-        note_doubled(&new);
-        note_unsampled(&old);
-        note_unsampled(&new);
-        note_builds((const struct run *[]){&old, &new});
+                  old->dir, machine_of(old), new->dir, machine_of(new));
+    if (!o->quiet) {
+        note_doubled(old);
+        note_doubled(new);
+        note_unsampled(old);
+        note_unsampled(new);
+        note_builds((const struct run *[]){old, new});
         text_line(stderr,
                   "note: two moments, unpaired: what else changed on the machine in between "
                   "is part of every difference  -> measure two programs in turns with --exec");
     }
+    const enum status st = print(f, &c, o, format, e);
     if (st == OK)
-        st = print(f, &c, o, format, &e);
-    code = st == OK ? conclude(&c, o) : report_error(st, &e);
-out:
+        *code = conclude(&c, o);
     comparisons_free(&c);
-    run_free(&old);
-    run_free(&new);
-    return code;
+    return st;
 }
 
-static int compare_inside(const struct options *o, const char *dir)
+enum status compare_two(const struct options *o, const char *before, const char *after, FILE *f,
+                        enum format format, int *code, struct err *e)
 {
-    struct run run;
-    struct comparisons c = {0};
-    struct err e;
-    int code = EXIT_NOT_TRUSTWORTHY;
-    enum status st = run_read(&run, dir, &e);
+    struct run old, new;
 
+    TRY(run_read(&old, before, e));
+    enum status st = run_read(&new, after, e);
     if (st == OK)
-        st = filter_runs(o, &run, NULL, &e);
-    if (st == OK && refuse_unchecked(&run))
-        goto out;
-    if (st == OK && !o->quiet) {
-        note_doubled(&run);
-        note_unsampled(&run);
+        st = compare_read(o, &old, &new, f, format, code, e);
+    run_free(&old);
+    run_free(&new);
+    return st;
+}
+
+static enum status compare_axis_of(const struct options *o, struct run *run, int *code,
+                                   struct err *e)
+{
+    struct comparisons c = {0};
+
+    TRY(filter_runs(o, run, NULL, e));
+    if (refuse_unchecked(run)) {
+        *code = EXIT_NOT_TRUSTWORTHY;
+        return OK;
     }
-    if (st == OK)
-        st = compare_axis(&c, &run, o->axis, o->base, threshold_of(o), o->seed, &e);
+    if (!o->quiet) {
+        note_doubled(run);
+        note_unsampled(run);
+    }
+    enum status st = compare_axis(&c, run, o->axis, o->base, threshold_of(o), o->seed, e);
     if (st == OK && c.other_machine > 0)
         text_line(stderr,
                   "bench: %d pair%s of rows of %s come%s from two machines (host_id), so times are "
                   "not compared  -> measure both on one",
-                  c.other_machine, plural(c.other_machine), run.dir,
+                  c.other_machine, plural(c.other_machine), run->dir,
                   c.other_machine == 1 ? "s" : "");
     if (st == OK)
-        st = print(stdout, &c, o, (enum format)o->format, &e);
-    code = st == OK ? conclude(&c, o) : report_error(st, &e);
-out:
+        st = print(stdout, &c, o, (enum format)o->format, e);
+    if (st == OK)
+        *code = conclude(&c, o);
     comparisons_free(&c);
-    run_free(&run);
-    return code;
+    return st;
 }
 
-static int compare_programs(struct options *o)
+static enum status compare_inside(const struct options *o, const char *dir, int *code,
+                                  struct err *e)
+{
+    struct run run;
+
+    TRY(run_read(&run, dir, e));
+    const enum status st = compare_axis_of(o, &run, code, e);
+    run_free(&run);
+    return st;
+}
+
+static enum status compare_programs(struct options *o, int *code, struct err *e)
 {
     struct comparisons c = {0};
-    struct ab_run *const ab_run = malloc(sizeof(*ab_run));
-    struct err e;
+    struct ab_run *const ab_run = need_room(1, sizeof(*ab_run));
+    enum status st = ab_run_open(ab_run, o, 0, e);
 
-    NEED(ab_run);
-    enum status st = ab_run_open(ab_run, o, 0, &e);
-
+    if (st == OK && *ab_run->program[AGAIN].path)
+        st = fail(e, E_USAGE, "--exec again=PATH does not apply to compare  -> use bench gate");
     if (st == OK)
-        st = ab_run_estimate(ab_run, 1, &e);
+        st = ab_run_estimate(ab_run, 1, e);
     if (st == OK)
-        st = ab_run_compare(ab_run, &c, threshold_of(o), &e);
+        st = ab_run_compare(ab_run, &c, threshold_of(o), e);
     struct err print_e;
     const enum status printed =
         ab_run->plan.n > 0 ? print(stdout, &c, o, (enum format)o->format, &print_e) : OK;
-    int code = ab_run_exit_code(ab_run, st);
-    if (st != OK && st != E_INTERRUPTED)
-        code = report_error(st, &e);
-    else if (printed != OK)
-        code = report_error(printed, &print_e);
-    else if (code == EXIT_FINE)
-        code = conclude(&c, o);
+    *code = ab_run_exit_code(ab_run, st);
+    if (st != OK && st != E_INTERRUPTED) {
+        *code = exit_of(st);
+    } else if (printed != OK) {
+        *e = print_e;
+        *code = exit_of(st = printed);
+    } else if (*code == EXIT_FINE) {
+        *code = conclude(&c, o);
+    }
     ab_run_close(ab_run);
     free(ab_run);
     comparisons_free(&c);
-    return code;
+    return st;
 }
 
 /* ---- the run before ------------------------------------------------------------------------ */
@@ -279,50 +292,39 @@ static enum status run_before(char before[FILE_PATH], const char *dir, struct er
                       run, dir);
 }
 
-static int compare_with_before(const struct options *o, const char *dir)
+static enum status compare_with_before(const struct options *o, const char *dir, int *code,
+                                       struct err *e)
 {
     char before[FILE_PATH];
-    struct err e;
-    const enum status st = run_before(before, dir, &e);
 
-    if (st != OK)
-        return report_error(st, &e);
+    TRY(run_before(before, dir, e));
     if (!o->quiet)
         text_line(stderr, "note: compared with %s, the run before that has its cases", before);
-    return compare_two(o, before, dir, stdout, (enum format)o->format);
+    return compare_two(o, before, dir, stdout, (enum format)o->format, code, e);
 }
 
-int cmd_compare(struct options *opt)
+enum status cmd_compare(struct options *opt, int *code, struct err *e)
 {
     static const char *const taken[] = {"filter", "seed", NULL};
     char dir[2][FILE_PATH];
-    struct err e;
 
     if (opt->exec.n > 0 && (opt->words.n > 0 || opt->axis))
-        return report_error(
-            fail(&e, E_USAGE,
-                 "--exec measures two programs, it reads no runs  -> leave out the runs"),
-            &e);
+        return fail(e, E_USAGE,
+                    "--exec measures two programs, it reads no runs  -> leave out the runs");
     if (opt->base && !opt->axis)
-        return report_error(fail(&e, E_USAGE, "--base without an axis  -> add --axis backend"), &e);
+        return fail(e, E_USAGE, "--base without an axis  -> add --axis backend");
     if (opt->exec.n > 0)
-        return compare_programs(opt);
-    if (options_refuse(opt, "runs, which are read: --exec measures", taken, &e) != OK)
-        return report_error(E_USAGE, &e);
+        return compare_programs(opt, code, e);
+    TRY(options_refuse(opt, "runs, which are read: --exec measures", taken, e));
     const bool one = opt->words.n == 1;
     if (!one && (opt->axis || opt->words.n != 2))
-        return report_error(
-            fail(&e, E_USAGE, "compare needs %s  -> bench compare %s",
-                 opt->axis ? "one run" : "two runs, an axis of one, or two programs",
-                 opt->axis ? "--axis backend RUN"
-                           : "OLD NEW, --axis backend RUN, or --exec old=PATH --exec new=PATH"),
-            &e);
-    for (int i = 0; i < opt->words.n; i++) {
-        const enum status st = baseline_or_run(dir[i], opt, opt->words.v[i], &e);
-        if (st != OK)
-            return report_error(st, &e);
-    }
-    return opt->axis ? compare_inside(opt, dir[0])
-           : one     ? compare_with_before(opt, dir[0])
-                     : compare_two(opt, dir[0], dir[1], stdout, (enum format)opt->format);
+        return fail(e, E_USAGE, "compare needs %s  -> bench compare %s",
+                    opt->axis ? "one run" : "two runs, an axis of one, or two programs",
+                    opt->axis ? "--axis backend RUN"
+                              : "OLD NEW, --axis backend RUN, or --exec old=PATH --exec new=PATH");
+    for (int i = 0; i < opt->words.n; i++)
+        TRY(baseline_or_run(dir[i], opt, opt->words.v[i], e));
+    return opt->axis ? compare_inside(opt, dir[0], code, e)
+           : one     ? compare_with_before(opt, dir[0], code, e)
+                     : compare_two(opt, dir[0], dir[1], stdout, (enum format)opt->format, code, e);
 }

@@ -1,416 +1,250 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench completion: scripts for bash, zsh and fish, with the words of this build. */
+ * bench completion: scripts for bash, zsh and fish. All that they know of bench is that
+ *
+ *   bench __complete WORD...     the words after the program's name, the last up to the cursor
+ *
+ * prints what may stand in place of the last one, "WORD<TAB>what it is" a line, and ends with 1 where
+ * names of files may. So the words are those of the program that is installed. */
 #include "commands.h"
-#include "harness/table/record.h"
+#include "harness/table/run.h"
 #include "harness/util/suggest.h"
 #include "help.h"
 
 #include <string.h>
 
-static bool has_values(const struct option_spec *s) { return option_value_at(s, 0) != NULL; }
-static bool is_list(const struct option_spec *s)
+enum { LINE = 4096 };
+
+/* What is completed: `text` as it was typed, of which the first `hidden` characters are words of
+ * their own to the shell; the words before it. */
+struct typed {
+    char text[LINE];
+    size_t hidden;
+    char **before;
+    int n;
+};
+
+/* bash ends words at = and :, which are words then. */
+static bool is_separator(const char *word)
 {
-    return s->kind == KIND_NAMES || s->kind == KIND_CHOICE;
+    return strcmp(word, "=") == 0 || strcmp(word, ":") == 0;
 }
 
-static void print_values(FILE *f, const struct option_spec *s)
+static struct typed typed_of(int n, char **words)
 {
-    const char *word;
+    struct typed t = {.before = words, .n = n - 1};
+    const char *const last = words[n - 1];
 
+    while (t.n > 0 && (is_separator(words[t.n]) || is_separator(words[t.n - 1])))
+        t.n--;
+    for (int i = t.n; i < n; i++)
+        text_append(t.text, LINE, "%s", words[i]);
+    t.hidden = strlen(t.text) - (is_separator(last) ? 0 : strlen(last));
+    return t;
+}
+
+/* `word` behind the first `head` characters that were typed, if the rest begins it. */
+static void offer(const struct typed *t, size_t head, const char *word, const char *what)
+{
+    const char *const begun = t->text + head;
+
+    if (strncmp(word, begun, strlen(begun)) == 0)
+        printf("%.*s%s\t%s\n", (int)(head > t->hidden ? head - t->hidden : 0), t->text + t->hidden,
+               head < t->hidden ? word + (t->hidden - head) : word, what);
+}
+
+static void offer_values(const struct typed *t, size_t head, const struct option_spec *s)
+{
+    const char *const comma = strrchr(t->text + head, ','), *word;
+
+    if (comma)
+        head = (size_t)(comma - t->text) + 1;
     for (int i = 0; (word = option_value_at(s, i)); i++)
-        fprintf(f, "%s%s", i ? " " : "", word);
+        offer(t, head, word, "");
 }
 
-static void print_commands(FILE *f, const char *between)
+/* Values behind "NAME:" of a filter, whose NAME is that of a column. */
+static void offer_filtered(const struct typed *t, size_t head)
 {
-    for (int i = 0, n = 0; i < COMMAND_COUNT; i++)
-        if (command_specs[i].doc)
-            fprintf(f, "%s%s", n++ ? between : "", command_specs[i].name);
+    const char *const name = t->text + head + (t->text[head] == '!');
+    const char *const colon = strchr(name, ':');
+    char option[LINE];
+
+    if (!colon)
+        return;
+    snprintf(option, sizeof(option), "%.*s", (int)(colon - name), name);
+    for (char *c = option; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    const int i = option_find(option);
+    if (i >= 0)
+        offer_values(t, (size_t)(colon - t->text) + 1, &option_specs[i]);
 }
 
-/* The first words that a command takes, NULL if any. */
-static bool print_words(FILE *f, int command)
+/* The value of an option begins behind `head`. True if names of files may stand there. */
+static bool complete_value(const struct typed *t, size_t head, const struct option_spec *s)
 {
-    const char *const *const words = command_specs[command].choices;
-
-    if (command == CMD_HELP) {
-        print_commands(f, " ");
-        fputs(" man", f);
-        return true;
-    }
-    for (int i = 0; words && words[i]; i++)
-        fprintf(f, "%s%s", i ? " " : "", words[i]);
-    return words != NULL;
-}
-
-/* Text inside single quotes of a shell; `also` are characters that take a backslash. */
-static void print_quoted(FILE *f, const char *text, const char *also)
-{
-    for (; *text; text++) {
-        if (*text == '\'')
-            fputs("'\\'", f);
-        else if (strchr(also, *text))
-            fputc('\\', f);
-        fputc(*text, f);
-    }
-}
-
-/* The case ids of the latest run, by the names of columns' place; no quotes, for any shell. */
-static bool takes_case(int command) { return command == CMD_EXPLAIN || command == CMD_RERUN; }
-static void print_case_ids(FILE *f)
-{
-    fprintf(f,
-            "cut -sd, -f%d results/latest/latency.csv results/latest/perplexity.csv 2>/dev/null | "
-            "grep -v case_id | sort -u",
-            find_column(&tables[TABLE_LATENCY], "case_id") + 1);
-}
-
-/* Do its values stand behind "NAME:" of a filter? */
-static bool is_filtered(const struct option_spec *s)
-{
-    char column[64];
-
-    snprintf(column, sizeof(column), "%s", s->name);
-    for (char *c = column; *c; c++)
-        *c = *c == '-' ? '_' : *c;
-    return has_values(s) && find_column(&tables[TABLE_LATENCY], column) >= 0;
-}
-
-/* ---- bash ---------------------------------------------------------------------------------- */
-
-static void print_option_names(FILE *f, const struct option_spec *s)
-{
-    fprintf(f, "--%s", s->name);
-    if (s->key)
-        fprintf(f, "|-%c", s->key);
-}
-
-static void bash_values(FILE *f)
-{
-    fputs("    case $prev in\n", f);
-    for (int i = 0; i < option_count; i++) {
-        const struct option_spec *const s = &option_specs[i];
-        if (!s->metavar)
-            continue;
-        fputs("    ", f);
-        print_option_names(f, s);
-        if (has_values(s)) {
-            fputs(") values='", f);
-            print_values(f, s);
-            fputs("' ;;\n", f);
-        } else {
-            fputs(s->kind == KIND_PATH || s->kind == KIND_RESUME ? ") files=1 ;;\n"
-                                                                 : ") return ;;\n",
-                  f);
-        }
-    }
-    fputs("    esac\n", f);
-}
-
-static void bash_commands(FILE *f)
-{
-    fputs("    case $command in\n", f);
-    for (int c = 0; c < COMMAND_COUNT; c++) {
-        if (!command_specs[c].doc)
-            continue;
-        fprintf(f, "    %s) words='", command_specs[c].name);
-        print_words(f, c);
-        if (takes_case(c)) { /* then a run */
-            fputs("'; [[ \" ${COMP_WORDS[*]:2:COMP_CWORD-2} \" =~ \" \"[0-9a-f]{16}\" \" ]] || "
-                  "words=$(",
-                  f);
-            print_case_ids(f);
-            fputs("); options='", f);
-        } else {
-            fputs("' options='", f);
-        }
-        for (int i = 0, n = 0; i < option_count; i++)
-            if (option_is_for(&option_specs[i], c))
-                fprintf(f, "%s--%s", n++ ? " " : "", option_specs[i].name);
-        fputs("' ;;\n", f);
-    }
-    fputs("    esac\n", f);
-}
-
-static void print_bash(FILE *f)
-{
-    fputs("# Completion of bench for bash, made by: bench completion bash\n"
-          "_bench() {\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-          "    local command=sweep values='' files='' words='' options='' head=''\n"
-          "    if [[ $cur == --*=* ]]; then # unless = and : end words\n"
-          "        head=${cur%%=*}= prev=${cur%%=*} cur=${cur#*=}\n"
-          "    fi\n"
-          "    if [[ $prev == --filter && $cur == ?*:* ]]; then\n"
-          "        head+=${cur%%:*}: prev=${cur%%:*} prev=--${prev#!} cur=${cur#*:}\n"
-          "    fi\n"
-          "    [[ $cur != = ]] || cur='' # --seq=8 is three words\n"
-          "    [[ $prev != = ]] || prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
-          "    if [[ $cur == : ]]; then # --filter variant:xl is four words\n"
-          "        prev=--${prev#!} cur=''\n"
-          "    elif [[ $prev == : ]]; then\n"
-          "        prev=--${COMP_WORDS[COMP_CWORD - 2]#!}\n"
-          "    fi\n"
-          "    case ${COMP_WORDS[1]} in\n"
-          "    ",
-          f);
-    print_commands(f, "|");
-    fputs(") [ \"$COMP_CWORD\" -eq 1 ] || command=${COMP_WORDS[1]} ;;\n    esac\n", f);
-    bash_values(f);
-    bash_commands(f);
-    fputs(
-        "    if [ -n \"$values\" ]; then\n"
-        "        [[ $cur != *,* ]] || head+=${cur%,*},\n"
-        "        mapfile -t COMPREPLY < <(compgen -P \"$head\" -W \"$values\" -- \"${cur##*,}\")\n"
-        "    elif [ -n \"$files\" ]; then\n"
-        "        mapfile -t COMPREPLY < <(compgen -P \"$head\" -f -- \"$cur\")\n"
-        "    elif [[ $cur == -* ]]; then\n"
-        "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
-        "    elif [[ $cur == @* ]]; then\n"
-        "        mapfile -t COMPREPLY < <(compgen -P @ -f -- \"${cur#@}\")\n"
-        "    elif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-        "        mapfile -t COMPREPLY < <(compgen -W '",
-        f);
-    print_commands(f, " ");
-    fputs("' -- \"$cur\")\n"
-          "    elif [ -n \"$words\" ]; then\n"
-          "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
-          "    else\n"
-          "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
-          "    fi\n"
-          "}\n"
-          "complete -o filenames -F _bench bench\n",
-          f);
-}
-
-/* ---- zsh ----------------------------------------------------------------------------------- */
-
-static void zsh_option(FILE *f, const struct option_spec *s, int command)
-{
-    const char *const end = !s->metavar ? "" : s->kind == KIND_RESUME ? "=-" : "=";
-
-    fputs(" \\\n            ", f);
-    if (s->key)
-        fprintf(f, "'(-%c --%s)'{-%c%s,--%s%s}", s->key, s->name, s->key, s->metavar ? "+" : "",
-                s->name, end);
+    if (s->kind == KIND_FILTER)
+        offer_filtered(t, head);
     else
-        fprintf(f, "'--%s%s'", s->name, end);
-    fputs("'[", f);
-    print_quoted(f, option_doc(s, command), "[]:\\");
-    fputc(']', f);
-    if (s->metavar) {
-        fprintf(f, "%s:", s->kind == KIND_RESUME ? ":" : "");
-        print_quoted(f, s->metavar, "[]:\\");
-        fputc(':', f);
-        if (has_values(s)) {
-            fputs(is_list(s) ? "_values -s , value " : "(", f);
-            print_values(f, s);
-            fputs(is_list(s) ? "" : ")", f);
-        } else if (s->kind == KIND_PATH || s->kind == KIND_RESUME) {
-            fputs("_files", f);
-        } else if (s->kind == KIND_FILTER) {
-            fputs("_bench_filter", f);
-        }
-    }
-    fputc('\'', f);
+        offer_values(t, head, s);
+    return s->kind == KIND_PATH || s->kind == KIND_RESUME;
 }
 
-/* Values behind "NAME:". */
-static void zsh_filter(FILE *f)
+/* The option of "--name..." up to a =, or of "-k"; NULL if there is none. */
+static const struct option_spec *option_of(const char *word)
 {
-    fputs("_bench_filter() {\n    compset -P '*:' || return\n    case $IPREFIX in\n", f);
-    for (int i = 0; i < option_count; i++)
-        if (is_filtered(&option_specs[i])) {
-            fprintf(f, "    *%s:) compadd - ", option_specs[i].name);
-            print_values(f, &option_specs[i]);
-            fputs(" ;;\n", f);
-        }
-    fputs("    esac\n}\n", f);
+    char name[LINE];
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    for (const struct option_spec *s = option_specs; s < option_specs + option_count; s++)
+        if ((name[0] == '-' && name[1] == '-' && strcmp(name + 2, s->name) == 0) ||
+            (s->key && name[0] == '-' && name[1] == s->key && !name[2]))
+            return s;
+    return NULL;
 }
 
-static void zsh_command(FILE *f, int c)
+static void offer_options(const struct typed *t, int command)
 {
-    fprintf(f, "    %s)\n        _arguments -s", command_specs[c].name);
-    for (int i = 0; i < option_count; i++)
-        if (option_is_for(&option_specs[i], c))
-            zsh_option(f, &option_specs[i], c);
-    if (takes_case(c)) {
-        fputs(" \\\n            '1:case:{compadd - $(", f);
-        print_case_ids(f);
-        fputs(")}'", f);
-    }
-    fputs(" \\\n            '*:word:", f);
-    fputs(command_specs[c].choices || c == CMD_HELP ? "(" : "_files", f);
-    fputs(print_words(f, c) ? ")'\n        ;;\n" : "'\n        ;;\n", f);
+    char name[LINE];
+
+    for (const struct option_spec *s = option_specs; s < option_specs + option_count; s++)
+        if (option_is_for(s, command)) {
+            snprintf(name, sizeof(name), "--%s", s->name);
+            offer(t, 0, name, option_doc(s, command));
+        }
 }
 
-static void print_zsh(FILE *f)
+static void offer_commands(const struct typed *t)
 {
-    fputs("#compdef bench\n"
-          "# Completion of bench for zsh, made by: bench completion zsh\n",
-          f);
-    zsh_filter(f);
-    fputs("_bench() {\n"
-          "    local command=sweep\n"
-          "    local -a commands\n"
-          "    commands=(\n",
-          f);
-    for (int c = 0; c < COMMAND_COUNT; c++)
-        if (command_specs[c].doc) {
-            fprintf(f, "        '%s:", command_specs[c].name);
-            print_quoted(f, command_specs[c].doc, ":\\");
-            fputs("'\n", f);
-        }
-    fputs("    )\n"
-          "    if (( CURRENT == 2 )) && [[ $words[2] != -* && $words[2] != @* ]]; then\n"
-          "        _describe command commands\n"
-          "        return\n"
-          "    fi\n"
-          "    if [[ -n ${commands[(r)$words[2]:*]} ]]; then\n"
-          "        command=$words[2]\n"
-          "        shift words\n"
-          "        (( CURRENT-- ))\n"
-          "    fi\n"
-          "    case $command in\n",
-          f);
     for (int c = 0; c < COMMAND_COUNT; c++)
         if (command_specs[c].doc)
-            zsh_command(f, c);
-    fputs("    esac\n}\n\nif [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n    _bench \"$@\"\n"
-          "else\n    compdef _bench bench\nfi\n",
-          f);
+            offer(t, 0, command_specs[c].name, command_specs[c].doc);
 }
 
-/* ---- fish ---------------------------------------------------------------------------------- */
-
-/* For the commands that it means `doc` to. */
-static void fish_line(FILE *f, const struct option_spec *s, const char *doc)
+/* The cases of the latest run, each once. */
+static void offer_cases(const struct typed *t)
 {
-    int owners = 0, all = 0;
+    static const enum table_id of[] = {TABLE_LATENCY, TABLE_PERPLEXITY};
 
-    for (int c = 0; c < COMMAND_COUNT; c++) {
-        all += command_specs[c].doc != NULL;
-        owners += command_specs[c].doc && option_is_for(s, c) && option_doc(s, c) == doc;
+    for (size_t k = 0; k < ARRAY_LEN(of); k++) {
+        const enum table_id table = of[k];
+        struct rows rows = {0};
+        struct err e;
+        if (run_table(&rows, "results/latest", table, &e) != OK)
+            continue;
+        for (size_t i = 0; i < rows.n; i++) {
+            const char *const row = (const char *)rows.row + i * tables[table].row_size;
+            offer(t, 0, row_text(&tables[table], row, "case_id"),
+                  row_text(&tables[table], row, "variant"));
+        }
+        rows_free(&rows);
     }
-    if (owners == 0)
-        return;
-    fputs("complete -c bench", f);
-    if (owners < all) {
-        fputs(" -n 'contains -- (__bench_command)", f);
-        for (int c = 0; c < COMMAND_COUNT; c++)
-            if (command_specs[c].doc && option_is_for(s, c) && option_doc(s, c) == doc)
-                fprintf(f, " %s", command_specs[c].name);
-        fputc('\'', f);
-    }
-    if (s->key)
-        fprintf(f, " -s %c", s->key);
-    fprintf(f, " -l %s", s->name);
-    if (s->metavar && s->kind != KIND_RESUME)
-        fputs(s->kind == KIND_PATH ? " -r -F" : " -x", f);
-    if (has_values(s)) {
-        fputs(is_list(s) ? " -a '(__fish_append , " : " -a '", f);
-        print_values(f, s);
-        fputs(is_list(s) ? ")'" : "'", f);
-    }
-    if (s->kind == KIND_FILTER)
-        fputs(" -a '(__bench_filter)'", f);
-    fputs(" -d '", f);
-    for (const char *c = doc; *c; c++)
-        fprintf(f, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
-    fputs("'\n", f);
 }
 
-static void fish_option(FILE *f, const struct option_spec *s)
+static bool is_case(const char *word)
 {
-    fish_line(f, s, s->doc);
-    for (int i = 0; i < OWN_DOCS && s->docs[i].doc; i++)
-        fish_line(f, s, s->docs[i].doc);
+    return strlen(word) == 16 && strspn(word, "0123456789abcdef") == 16;
 }
 
-/* Values behind "NAME:". */
-static void fish_filter(FILE *f)
+/* A word that is no option. True if names of files may stand there. */
+static bool complete_word(const struct typed *t, int command)
 {
-    fputs("function __bench_filter\n"
-          "    set -l word (string replace -r '^--filter=' '' -- (commandline -ct))\n"
-          "    set -l key (string replace -r ':.*' '' -- $word)\n"
-          "    string match -q '*:*' -- $word; or return\n"
-          "    switch (string replace -r '^!' '' -- $key)\n",
-          f);
-    for (int i = 0; i < option_count; i++)
-        if (is_filtered(&option_specs[i])) {
-            fprintf(f, "        case %s\n            printf '%%s\\n' $key:", option_specs[i].name);
-            const char *word;
-            fputc('{', f);
-            for (int k = 0; (word = option_value_at(&option_specs[i], k)); k++)
-                fprintf(f, "%s%s", k ? "," : "", word);
-            fputs("}\n", f);
-        }
-    fputs("    end\nend\n", f);
+    const char *const *const words = command_specs[command].choices;
+    bool has_case = !(command == CMD_EXPLAIN || command == CMD_RERUN);
+
+    if (t->n == 0 || command == CMD_HELP)
+        offer_commands(t);
+    if (command == CMD_HELP)
+        offer(t, 0, "man", "the manual page");
+    for (int i = 0; words && words[i]; i++)
+        offer(t, 0, words[i], "");
+    for (int i = 0; i < t->n; i++)
+        has_case = has_case || is_case(t->before[i]);
+    if (!has_case)
+        offer_cases(t);
+    return t->n > 0 && command != CMD_HELP && !words && has_case;
 }
 
-static void print_fish(FILE *f)
+int complete(int n, char **words)
 {
-    fputs("# Completion of bench for fish, made by: bench completion fish\n"
-          "function __bench_command\n"
-          "    set -l words (commandline -opc)\n"
-          "    if set -q words[2]; and contains -- $words[2] ",
-          f);
-    print_commands(f, " ");
-    fputs("\n        echo $words[2]\n"
-          "    else\n"
-          "        echo sweep\n"
-          "    end\n"
-          "end\n",
-          f);
-    fish_filter(f);
-    for (int c = 0; c < COMMAND_COUNT; c++)
-        if (command_specs[c].doc) {
-            fprintf(f, "complete -c bench -n __fish_is_first_arg -a %s -d '",
-                    command_specs[c].name);
-            print_quoted(f, command_specs[c].doc, "\\");
-            fputs("'\n", f);
-        }
-    for (int c = 0; c < COMMAND_COUNT; c++)
-        if (command_specs[c].doc && (command_specs[c].choices || c == CMD_HELP)) {
-            fprintf(f, "complete -c bench -n '__fish_seen_subcommand_from %s' -f -a '",
-                    command_specs[c].name);
-            print_words(f, c);
-            fputs("'\n", f);
-        }
-    for (int c = 0; c < COMMAND_COUNT; c++)
-        if (takes_case(c)) {
-            fprintf(f, "complete -c bench -n '__fish_seen_subcommand_from %s' -a '(",
-                    command_specs[c].name);
-            print_case_ids(f);
-            fputs(")'\n", f);
-        }
-    for (int i = 0; i < option_count; i++)
-        fish_option(f, &option_specs[i]);
+    if (n < 1)
+        return EXIT_BAD_USAGE;
+    const struct typed t = typed_of(n, words);
+    const int named = t.n > 0 ? command_find(t.before[0]) : -1;
+    const int command = named >= 0 && command_specs[named].doc ? named : CMD_SWEEP;
+    const struct option_spec *const before = t.n > 0 ? option_of(t.before[t.n - 1]) : NULL;
+    const char *const equals = t.text[0] == '-' ? strchr(t.text, '=') : NULL;
+    const struct option_spec *const own = equals ? option_of(t.text) : NULL;
+    bool files = false;
+
+    if (own)
+        files = complete_value(&t, (size_t)(equals - t.text) + 1, own);
+    else if (before && before->metavar && before->kind != KIND_RESUME &&
+             !strchr(t.before[t.n - 1], '='))
+        files = complete_value(&t, 0, before);
+    else if (t.text[0] == '-')
+        offer_options(&t, command);
+    else
+        files = complete_word(&t, command);
+    return files ? 1 : EXIT_FINE;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- scripts ------------------------------------------------------------------------------- */
 
-int cmd_completion(struct options *opt)
+static const char in_bash[] =
+    "# Completion of bench for bash, made by: bench completion bash\n"
+    "_bench() {\n"
+    "    local cur=${COMP_WORDS[COMP_CWORD]} found\n"
+    "    COMPREPLY=()\n"
+    "    if [[ $cur == @* ]]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -P @ -f -- \"${cur#@}\")\n"
+    "    elif ! found=$(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\"); then\n"
+    "        mapfile -t COMPREPLY < <(compgen -f -- \"${cur#[=:]}\")\n"
+    "    elif [[ $found ]]; then\n"
+    "        mapfile -t COMPREPLY <<<\"$found\"\n"
+    "        COMPREPLY=(\"${COMPREPLY[@]%%$'\\t'*}\")\n"
+    "    fi\n"
+    "}\n"
+    "complete -o filenames -F _bench bench\n";
+
+static const char in_zsh[] = "#compdef bench\n"
+                             "# Completion of bench for zsh, made by: bench completion zsh\n"
+                             "_bench() {\n"
+                             "    local found line\n"
+                             "    local -a offers\n"
+                             "    found=$($words[1] __complete \"${(@)words[2,CURRENT]}\" "
+                             "2>/dev/null) || { _files; return }\n"
+                             "    for line in ${(f)found}; do\n"
+                             "        offers+=(\"${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}\")\n"
+                             "    done\n"
+                             "    _describe bench offers\n"
+                             "}\n"
+                             "\n"
+                             "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n"
+                             "    _bench \"$@\"\n"
+                             "else\n"
+                             "    compdef _bench bench\n"
+                             "fi\n";
+
+static const char in_fish[] =
+    "# Completion of bench for fish, made by: bench completion fish\n"
+    "function __bench_complete\n"
+    "    set -l words (commandline -opc) (commandline -ct | string collect --allow-empty)\n"
+    "    $words[1] __complete $words[2..] 2>/dev/null\n"
+    "    or __fish_complete_path (commandline -ct)\n"
+    "end\n"
+    "complete -c bench -f -a '(__bench_complete)'\n";
+
+enum status cmd_completion(struct options *opt, int *code, struct err *e)
 {
+    static const char *const scripts[] = {in_bash, in_zsh, in_fish};
     const char *const shell = opt->words.n > 0 ? opt->words.v[0] : "";
-    struct err e;
 
     if (!*shell)
-        return report_error(
-            fail(&e, E_USAGE, "completion needs a shell  -> write bash, zsh or fish"), &e);
-    switch (word_index(shell, completion_words)) {
-    case 0:
-        print_bash(stdout);
-        break;
-    case 1:
-        print_zsh(stdout);
-        break;
-    case 2:
-        print_fish(stdout);
-        break;
-    default:
-        return report_error(unknown_word(&e, "shell", shell, completion_words, NULL), &e);
-    }
-    return EXIT_FINE;
+        return fail(e, E_USAGE, "completion needs a shell  -> write bash, zsh or fish");
+    const int i = word_index(shell, completion_words);
+    if (i < 0)
+        return unknown_word(e, "shell", shell, completion_words, NULL);
+    fputs(scripts[i], stdout);
+    return OK;
 }

@@ -43,18 +43,6 @@ static void say(struct doctor *d, enum severity severity, const char *what, cons
     d->worst = max_int(d->worst, severity);
 }
 
-/* The first word of a small file, or "". */
-static void read_word(const char *path, char *buf, size_t size)
-{
-    FILE *f = fopen(path, "re");
-
-    buf[0] = '\0';
-    if (f && fgets(buf, (int)size, f))
-        buf[strcspn(buf, " \n")] = '\0';
-    if (f)
-        fclose(f);
-}
-
 /* ---- the machine -------------------------------------------------------------------------- */
 
 static void look_at_cpu(struct doctor *d)
@@ -62,9 +50,9 @@ static void look_at_cpu(struct doctor *d)
     const struct env_facts *f = &d->s.facts;
     const struct topo_facts *t = &f->topo;
 
-    say(d, strcmp(f->isa, isa_name[ISA_BASE]) == 0 ? WARN : FINE, "instructions",
-        strcmp(f->isa, isa_name[ISA_BASE]) == 0 ? "only ref and openblas run here" : "", "%s: %s",
-        f->cpu_model, f->isa);
+    say(d, strcmp(f->row.isa, isa_name[ISA_BASE]) == 0 ? WARN : FINE, "instructions",
+        strcmp(f->row.isa, isa_name[ISA_BASE]) == 0 ? "only ref and openblas run here" : "",
+        "%s: %s", f->row.cpu_model, f->row.isa);
     say(d, t->smt ? NOTE : FINE, "hardware threads", "",
         t->smt ? "%d cores with several threads each; pinning uses one per core"
                : "%d cores, one thread each",
@@ -80,17 +68,18 @@ static void look_at_cpu(struct doctor *d)
         say(d, WARN, "CPU quota", "raise the quota of the control group",
             "%.3g CPUs: more threads are stopped again and again (%lld periods so far)",
             f->quota.cpus, (long long)quota_throttled(&f->quota));
-    if (f->hypervisor[0])
+    if (f->row.hypervisor[0])
         say(d, NOTE, "virtual machine", "",
-            "%s: neighbours share the machine; trust ratios of one run", f->hypervisor);
-    if (strcmp(f->governor, "none") == 0)
-        say(d, f->hypervisor[0] ? FINE : NOTE, "frequency governor", "",
+            "%s: neighbours share the machine; trust ratios of one run", f->row.hypervisor);
+    if (strcmp(f->row.governor, "none") == 0)
+        say(d, f->row.hypervisor[0] ? FINE : NOTE, "frequency governor", "",
             "the kernel shows none: the clock rate cannot be fixed");
     else
-        say(d, strcmp(f->governor, "performance") == 0 ? FINE : WARN, "frequency governor",
-            strcmp(f->governor, "performance") == 0 ? "" : "cpupower frequency-set -g performance",
-            "%s", f->governor);
-    if (strcmp(f->boost, "on") == 0)
+        say(d, strcmp(f->row.governor, "performance") == 0 ? FINE : WARN, "frequency governor",
+            strcmp(f->row.governor, "performance") == 0 ? ""
+                                                        : "cpupower frequency-set -g performance",
+            "%s", f->row.governor);
+    if (strcmp(f->row.boost, "on") == 0)
         say(d, NOTE, "turbo", "echo 0 > /sys/devices/system/cpu/cpufreq/boost",
             "on: the clock depends on the neighbours' load");
 }
@@ -103,9 +92,9 @@ static void look_at_load(struct doctor *d)
     clock_sleep_ms(500);
     const struct env_ticks after = env_ticks();
     const double steal = env_steal_pct(&before, &after);
-    const bool busy = f->load_1min > 0.3 * f->topo.allowed_cpus;
+    const bool busy = f->row.load_1min > 0.3 * f->topo.allowed_cpus;
     say(d, busy ? WARN : FINE, "load", busy ? "stop other jobs (top)" : "",
-        "%.2f on %d CPUs over the last minute", f->load_1min, f->topo.allowed_cpus);
+        "%.2f on %d CPUs over the last minute", f->row.load_1min, f->topo.allowed_cpus);
     say(d, steal > 1 ? WARN : FINE, "stolen time",
         steal > 1 ? "measure at another time, or on another host" : "",
         "%s of the CPU went to other virtual machines in half a second",
@@ -127,26 +116,24 @@ static void look_at_load(struct doctor *d)
 static void look_at_memory(struct doctor *d)
 {
     const struct env_facts *f = &d->s.facts;
-    const bool never = strcmp(f->huge_pages, "never") == 0;
+    const bool never = strcmp(f->row.huge_pages, "never") == 0;
 
-    say(d, FINE, "memory", "", "%s free of %s", units_bytes((double)f->memory_free_bytes).s,
-        units_bytes((double)f->memory_bytes).s);
+    say(d, FINE, "memory", "", "%s free of %s", units_bytes((double)f->row.memory_free_bytes).s,
+        units_bytes((double)f->row.memory_bytes).s);
     say(d, never ? WARN : FINE, "huge pages",
         never ? "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled" : "", "%s",
-        f->huge_pages[0] ? f->huge_pages : "not in this kernel");
+        f->row.huge_pages[0] ? f->row.huge_pages : "not in this kernel");
 }
 
 static void look_at_clock(struct doctor *d)
 {
-    const struct clock_facts *c = &d->s.facts.clock;
-    char synthetic[32];
+    const struct env_row *const r = &d->s.facts.row;
+    const bool slow = r->clock_overhead_ns > 200;
 
-    read_word("/sys/devices/system/clocksource/clocksource0/current_clocksource", synthetic,
-              sizeof(synthetic));
-    say(d, c->overhead_ns > 200 ? WARN : FINE, "clock",
-        c->overhead_ns > 200 ? "choose tsc or kvm-clock as clocksource" : "",
-        "%s: %.0f ns a reading, steps of %.0f ns", synthetic[0] ? synthetic : "unknown source",
-        c->overhead_ns, c->resolution_ns);
+    say(d, slow ? WARN : FINE, "clock", slow ? "choose tsc or kvm-clock as clocksource" : "",
+        "%s: %.0f ns a reading, steps of %.0f ns",
+        r->clock_source[0] ? r->clock_source : "unknown source", r->clock_overhead_ns,
+        r->clock_resolution_ns);
 }
 
 /* ---- libraries ---------------------------------------------------------------------------- */
@@ -170,9 +157,9 @@ static void look_at_backends(struct doctor *d)
             say(d, FINE, name, "", "%s%s%s", backends[i]->core ? backends[i]->core() : "ready",
                 backends[i]->config ? ": " : "", backends[i]->config ? backends[i]->config() : "");
     }
-    if (d->s.facts.overrides[0])
+    if (d->s.facts.row.env_overrides[0])
         say(d, NOTE, "environment", "unset them, or use --openblas-core",
-            "measuring children run without %s", d->s.facts.overrides);
+            "measuring children run without %s", d->s.facts.row.env_overrides);
 }
 
 static void look_at_pinning(struct doctor *d)
@@ -192,7 +179,6 @@ static void look_at_pinning(struct doctor *d)
 
 static enum status nothing(void *arg, const struct result *r, const struct sample *s, struct err *e)
 {
-    (void)arg, (void)r, (void)s, (void)e;
     return OK;
 }
 
@@ -202,8 +188,7 @@ static void no_warning(void *arg, const char *text) { (void)arg, (void)text; }
 static struct interval paired(const struct result *a, const struct result *b, int *pairs)
 {
     const int n = min_int(a->n, b->n);
-    double *room = calloc((size_t)max_int(1, n) * 4, sizeof(*room));
-    NEED(room);
+    double *room = need_room((size_t)max_int(1, n) * 4, sizeof(*room));
     double *x = room, *y = room + n, *work = room + 2 * (ptrdiff_t)n;
 
     for (int i = 0; i < n; i++) {
@@ -232,7 +217,7 @@ static enum status run_twins(struct doctor *d, struct result twins[2], struct er
         st = plan_make(&plan, &o, e);
     if (st == OK) {
         const struct bench_case *const cases[] = {&plan.cases[0], &plan.cases[0]};
-        d->s.setup.memory_bytes = (double)d->s.facts.memory_free_bytes;
+        d->s.setup.memory_bytes = (double)d->s.facts.row.memory_free_bytes;
         st = group_measure(cases, 2, &d->s.setup, &hooks, twins, e);
     }
     if (st == OK && twins[0].status != ROW_OK)
@@ -268,7 +253,7 @@ static void look_at_noise(struct doctor *d)
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-int cmd_doctor(struct options *opt)
+enum status cmd_doctor(struct options *opt, int *code, struct err *e)
 {
     static const struct text_table_column columns[] = {
         {.name = "severity"},
@@ -276,12 +261,10 @@ int cmd_doctor(struct options *opt)
         {.name = "finding", .least = 20},
         {.name = "fix", .least = 12},
     };
-    struct doctor *const d = calloc(1, sizeof(*d));
-    struct err e;
+    struct doctor *const d = need_room(1, sizeof(*d));
 
-    NEED(d);
     d->text_table = (struct text_table){.column = columns, .columns = ARRAY_LEN(columns)};
-    enum status st = session_open(&d->s, opt, &e);
+    enum status st = session_open(&d->s, opt, e);
 
     if (st == OK) {
         look_at_noise(d); /* first: the parent has no threads yet */
@@ -291,15 +274,14 @@ int cmd_doctor(struct options *opt)
         look_at_clock(d);
         look_at_backends(d);
         look_at_pinning(d);
-        st = text_table_select(&d->text_table, &opt->columns, &e);
+        st = text_table_select(&d->text_table, &opt->columns, e);
     }
     if (st == OK)
         text_table_print(stdout, &d->text_table, (enum format)opt->format);
     text_table_free(&d->text_table);
     session_close(&d->s);
-    const bool bad = d->worst >= BAD || (opt->strict && d->worst >= WARN);
+    if (st == OK && (d->worst >= BAD || (opt->strict && d->worst >= WARN)))
+        *code = EXIT_NOT_TRUSTWORTHY;
     free(d);
-    if (st != OK)
-        return report_error(st, &e);
-    return bad ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+    return st;
 }

@@ -3,7 +3,7 @@
  * bench explain CASE_ID [RUN]: how a time came about. */
 #include "harness/measure/explain.h"
 #include "commands.h"
-#include "find_case.h"
+#include "harness/command/check/find_case.h"
 
 #include <string.h>
 
@@ -26,13 +26,10 @@ static enum status explain(const struct search *s, struct err *e)
     return st;
 }
 
-int cmd_explain(struct options *opt)
+enum status cmd_explain(struct options *opt, int *code, struct err *e)
 {
     struct search s;
-    struct err e;
-    enum status st = find_case(&s, opt, &e);
 
-    if (st == OK)
-        st = explain(&s, &e);
-    return st == OK ? EXIT_FINE : report_error(st, &e);
+    TRY(find_case(&s, opt, e));
+    return explain(&s, e);
 }

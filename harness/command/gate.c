@@ -9,9 +9,8 @@
 #include "harness/cli/option_words.h"
 #include "harness/compare/callgrind.h"
 #include "harness/compare/compare_print.h"
-#include "harness/learn/score_child.h"
+#include "harness/learn/score/score_child.h"
 #include "harness/util/grow.h"
-#include "harness/util/signals.h"
 #include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
@@ -19,7 +18,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- times -------------------------------------------------------------------------------- */
@@ -35,9 +33,9 @@ static enum status measure_pair(struct trial *g, const struct gate_case *k, stru
                                         &g->ab_run.program[after], reference, k->pairs, salt, e);
 
     if (st == OK && d->status == ROW_OK) {
-        double *work = calloc((size_t)d->n * PAIRS_WORK + 1, sizeof(*work));
-        NEED(work);
-        *out = change_of_pairs(d->pair, d->n, k->bcase->threads, k->threshold, work);
+        double *work = need_room((size_t)d->n * PAIRS_WORK + 1, sizeof(*work));
+        /* a command line may have threads */
+        *out = change_of_pairs(d->pair, d->n, k->bcase ? k->bcase->threads : 2, k->threshold, work);
         free(work);
     }
     ab_pairs_free(d);
@@ -48,16 +46,18 @@ static enum status measure_pair(struct trial *g, const struct gate_case *k, stru
 static enum status measure_identical(struct trial *g, struct gate_case *k, int reference,
                                      struct ab_pairs *d, struct err *e)
 {
+    const int again = *g->ab_run.program[AGAIN].path ? AGAIN : BEFORE;
+
     k->pairs = g->ab_run.session.opt->min_samples;
     k->threshold = g->threshold;
-    enum status st = measure_pair(g, k, &k->identical, BEFORE, BEFORE, reference, FIRST_AA, d, e);
-    if (st == OK && d->status == ROW_OK && gate_too_noisy(&k->identical, g->threshold)) {
+    TRY(measure_pair(g, k, &k->identical, BEFORE, again, reference, FIRST_AA, d, e));
+    if (d->status == ROW_OK && gate_too_noisy(&k->identical, g->threshold)) {
         k->pairs *= 2;
-        st = measure_pair(g, k, &k->identical, BEFORE, BEFORE, reference, SECOND_AA, d, e);
+        TRY(measure_pair(g, k, &k->identical, BEFORE, again, reference, SECOND_AA, d, e));
     }
-    if (st == OK && d->status == ROW_OK)
+    if (d->status == ROW_OK)
         k->threshold = gate_threshold(&k->identical, g->threshold);
-    return st;
+    return OK;
 }
 
 static enum status open_reference(const struct trial *g, const struct gate_case *k, int *reference,
@@ -65,7 +65,7 @@ static enum status open_reference(const struct trial *g, const struct gate_case 
 {
     struct err why;
 
-    if (reference_make(reference, k->bcase, &g->ab_run.session.setup, 0, &why) == OK)
+    if (!k->bcase || reference_make(reference, k->bcase, &g->ab_run.session.setup, 0, &why) == OK)
         return OK;
     if (*g->ab_run.session.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");
@@ -152,8 +152,7 @@ static enum status count_case(struct trial *g, const struct bench_case *bcase, s
 /* Append an entry to both lists. */
 static struct comparison *add_case(struct trial *g, const struct bench_case *bcase)
 {
-    struct comparison *c = bcase ? ab_run_comparison(&g->ab_run, &g->all, bcase, g->threshold)
-                                 : comparisons_add(&g->all);
+    struct comparison *const c = ab_run_comparison(&g->ab_run, &g->all, bcase, g->threshold);
 
     GROW_SMALL(g->cases, g->all.n - 1);
     g->cases[g->all.n - 1] = (struct gate_case){.bcase = bcase};
@@ -164,17 +163,16 @@ static struct comparison *add_case(struct trial *g, const struct bench_case *bca
 static char *scoring(const struct options *o, int seq, int mem, const char *backend)
 {
     struct bytes line;
-    FILE *const f = bytes_open(&line, NULL);
+    FILE *const f = bytes_begin(&line);
     char past[MEM_TEXT];
 
-    NEED(f);
     word_print_option(f, "ckpt", o->ckpt, '"');
     fputc(' ', f);
     word_print_option(f, "corpus", o->corpus, '"');
     mem_text(past, mem);
     fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --threads %d", o->bytes, backend, seq,
             past, o->threads.n ? o->threads.v[0] : o->default_threads);
-    NEED(bytes_close(f, &line, NULL) == OK);
+    bytes_end(f, &line);
     return line.data;
 }
 
@@ -195,7 +193,6 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
         struct child_setup setup = g->ab_run.session.setup;
         struct report report;
         struct err why;
-        text_put(c->name[s], TEXT_SIZE, g->ab_run.program[s].name);
         setup.launch = words;
         st = score_in_child(&report, line, &setup, NULL, &why);
         c->nll[s] = st == OK ? report.nll : NAN;
@@ -244,13 +241,15 @@ static enum status confirm(struct trial *g, struct err *e)
 {
     const int n = g->all.n;
 
+    if (*g->ab_run.program[AGAIN].path)
+        gate_layout(g);
     for (int i = 0; i < n; i++) {
         struct gate_case *k = &g->cases[i];
         struct comparison *c = &g->all.v[i];
         char why[160];
-        if (!k->bcase || c->change.n == 0)
+        if (c->change.n == 0)
             continue;
-        ab_run_at(&g->ab_run, i, n, k->bcase);
+        ab_run_at(&g->ab_run, i, n, c->label);
         if (gate_flagged(k))
             TRY(second_round(g, k, e));
         c->change.verdict = gate_verdict(k, why, sizeof(why));
@@ -263,13 +262,14 @@ static enum status confirm(struct trial *g, struct err *e)
 
 static enum status run(struct trial *g, struct err *e)
 {
-    const int n = g->ab_run.plan.n;
+    const bool plain = g->ab_run.session.opt->plain;
+    const int n = plain ? 1 : g->ab_run.plan.n;
     enum status st = OK;
 
     for (int i = 0; i < n && st == OK; i++) {
-        const struct bench_case *bcase = &g->ab_run.plan.cases[i];
+        const struct bench_case *bcase = plain ? NULL : &g->ab_run.plan.cases[i];
         struct comparison *c = add_case(g, bcase);
-        ab_run_at(&g->ab_run, i, n, bcase);
+        ab_run_at(&g->ab_run, i, n, c->label);
         st = *g->ab_run.session.setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
                                            : first_round(g, &g->cases[i], c, e);
         if (st == OK && g->ab_run.session.opt->instructions && c->change.n > 0)
@@ -328,6 +328,8 @@ static enum status write_summary(const struct trial *g, int code, struct err *e)
 
 static enum status check(const struct options *o, struct err *e)
 {
+    static const char *const plain[] = {"min-samples", "block-ms", "warmup-ms", "seed", NULL};
+
     if (o->words.n > 0 || o->exec.n == 0)
         return fail(e, E_USAGE,
                     "gate measures two programs, never stored times  -> bench gate "
@@ -337,34 +339,35 @@ static enum status check(const struct options *o, struct err *e)
                     "%s alone: a score needs a checkpoint and a text  -> give --ckpt FILE and "
                     "--corpus FILE",
                     o->ckpt ? "--ckpt" : "--corpus");
+    if (o->plain && o->instructions)
+        return fail(e, E_USAGE, "--instructions does not apply to --plain  -> leave it out");
+    if (o->plain)
+        return options_refuse(o, "--plain", plain, e);
     return o->instructions ? count_ready(e) : OK;
 }
 
-int cmd_gate(struct options *opt)
+enum status cmd_gate(struct options *opt, int *code, struct err *e)
 {
-    struct err e, io;
-    enum status st = check(opt, &e);
+    struct err io;
 
-    if (st != OK)
-        return report_error(st, &e);
-    struct trial *const g = calloc(1, sizeof(*g));
-    NEED(g);
+    TRY(check(opt, e));
+    struct trial *const g = need_room(1, sizeof(*g));
     g->threshold = opt->threshold_pct / 100;
-    st = ab_run_open(&g->ab_run, opt, 1, &e);
+    enum status st = ab_run_open(&g->ab_run, opt, 1, e);
     if (st == OK)
-        st = ab_run_estimate(&g->ab_run, 2, &e); /* A/A and A/B */
-    if (st == OK && g->ab_run.plan.n > 0)
-        st = run(g, &e);
-    if (st != OK && st != E_INTERRUPTED)
-        report_error(st, &e);
-    int code = exit_code(g, st);
+        st = ab_run_estimate(&g->ab_run, 2, e); /* A/A and A/B */
+    if (st == OK && (opt->plain || g->ab_run.plan.n > 0))
+        st = run(g, e);
+    if (st != OK && st != E_INTERRUPTED) /* above what is printed of the cases before */
+        report_error(st, e);
+    *code = exit_code(g, st);
     enum status written = OK;
     const enum format format = (enum format)opt->format;
     const bool people = format_is_table(format, stdout) || format_is_pasted(format);
     if (g->all.n > 0) {
         written = comparisons_print(stdout, &g->all, format, &opt->columns, &io);
         if (written == OK)
-            written = write_summary(g, code, &io);
+            written = write_summary(g, *code, &io);
         if (!opt->quiet)
             comparisons_print_means(people ? stdout : stderr, format, &g->all);
         gate_say(stderr, g);
@@ -372,10 +375,10 @@ int cmd_gate(struct options *opt)
         fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");
     }
     if (written != OK && st != E_INTERRUPTED)
-        code = report_error(written, &io);
+        *code = report_error(written, &io);
     ab_run_close(&g->ab_run);
     comparisons_free(&g->all);
     free(g->cases);
     free(g);
-    return code;
+    return OK;
 }

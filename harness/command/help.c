@@ -10,7 +10,7 @@
 #include "harness/util/terminal.h"
 #include "harness/util/text.h"
 #include "variants/backends/backend.h"
-#include "variants/model/settings.h"
+#include "variants/model/config/settings.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -76,9 +76,8 @@ char *option_text(const struct option_spec *s, int command)
     const struct choice *row;
     struct bytes text;
     int n = 0;
-    FILE *const f = bytes_open(&text, NULL);
+    FILE *const f = bytes_begin(&text);
 
-    NEED(f);
     fputs(option_doc(s, command), f);
     while (s->row && (word = choice_word(s->row, n)))
         fprintf(f, "%s%s", n++ ? ", " : ": ", word);
@@ -87,7 +86,7 @@ char *option_text(const struct option_spec *s, int command)
             fprintf(f, "%s%s", n++ ? ", " : ": ", row->name);
     if (preset && *preset)
         fprintf(f, " [%s]", preset);
-    NEED(bytes_close(f, &text, NULL) == OK);
+    bytes_end(f, &text);
     return text.data;
 }
 
@@ -153,11 +152,9 @@ static int options_of(int command, enum option_group group, const struct option_
 static char *option_form(const struct option_spec *s)
 {
     const bool optional = s->kind == KIND_RESUME;
-    char *form;
 
-    NEED(asprintf(&form, "--%s%s%s%s%s", s->name, optional ? "[" : "", s->metavar ? "=" : "",
-                  s->metavar ? s->metavar : "", optional ? "]" : "") >= 0);
-    return form;
+    return need_text("--%s%s%s%s%s", s->name, optional ? "[" : "", s->metavar ? "=" : "",
+                     s->metavar ? s->metavar : "", optional ? "]" : "");
 }
 
 static void print_option(FILE *f, const struct option_spec *s, int command)
@@ -210,11 +207,9 @@ void help_usage(FILE *f, int command)
 {
     const struct option_spec *list[OPTION_MAX];
     const char *const words = command_specs[command].words;
-    char *text;
-    size_t size;
-    FILE *const all = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const all = bytes_begin(&text);
 
-    NEED(all);
     for (int g = 0; g < GROUP_COUNT; g++) {
         const int n = options_of(command, (enum option_group)g, list);
         for (int i = 0; i < n; i++) {
@@ -225,10 +220,10 @@ void help_usage(FILE *f, int command)
         }
     }
     fputs(words ? words : "", all);
-    NEED(fclose(all) == 0);
+    bytes_end(all, &text);
     const int at = fprintf(f, "Usage: bench %s ", command_specs[command].name);
-    fill(f, text, at, at);
-    free(text);
+    fill(f, text.data, at, at);
+    free(text.data);
 }
 
 void help_command(FILE *f, int command, bool all)
@@ -272,26 +267,25 @@ void help_general(FILE *f)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-int cmd_help(struct options *opt)
+enum status cmd_help(struct options *opt, int *code, struct err *e)
 {
     const char *names[COMMAND_COUNT + 2] = {0};
-    struct err e;
     int n = 0;
 
     if (opt->words.n == 0) {
         help_general(stdout);
-        return EXIT_FINE;
+        return OK;
     }
     if (strcmp(opt->words.v[0], "man") == 0) {
         help_man(stdout);
-        return EXIT_FINE;
+        return OK;
     }
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (command_specs[i].doc)
             names[n++] = command_specs[i].name;
     names[n] = "man";
     if (word_index(opt->words.v[0], names) < 0)
-        return report_error(unknown_word(&e, "command", opt->words.v[0], names, NULL), &e);
+        return unknown_word(e, "command", opt->words.v[0], names, NULL);
     help_command(stdout, command_find(opt->words.v[0]), opt->help_all);
-    return EXIT_FINE;
+    return OK;
 }

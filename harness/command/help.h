@@ -2,8 +2,7 @@
  *
  * Shared by help, the manual page and completion. All three are made from the tables of commands
  * and options, and from the registries. */
-#ifndef HELP_H
-#define HELP_H
+#pragma once
 
 #include "harness/cli/option_table.h"
 
@@ -29,5 +28,3 @@ void help_general(FILE *f);
 
 /* The manual page, in troff. */
 void help_man(FILE *f);
-
-#endif

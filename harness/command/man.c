@@ -7,7 +7,6 @@
 #include "help.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Text that troff must not read as requests: a point or quote at the beginning of a line,
  * backslashes and dashes anywhere. */

@@ -6,7 +6,7 @@
  * written in the order of the unsharded sweep: a shard has every n-th group, so groups are taken
  * from the shards in turn. */
 #include "commands.h"
-#include "harness/learn/study_file.h"
+#include "harness/learn/study/study_file.h"
 #include "harness/table/keys.h"
 #include "harness/table/run.h"
 #include "harness/table/rundir.h"
@@ -268,8 +268,7 @@ static enum status write_study(struct merge *m, struct err *e)
     TRY(file_replace(path, m->shard[0].file.data, m->shard[0].file.n, e));
     for (int i = 0; i < m->n; i++)
         total += m->shard[i].study.n;
-    struct study_row *const all = calloc(total + 1, sizeof(*all));
-    NEED(all);
+    struct study_row *const all = need_room(total + 1, sizeof(*all));
     for (bool more = true; more;) {
         more = false;
         for (int i = 0; i < m->n; i++) {
@@ -339,10 +338,9 @@ static int code_of(const struct merge *m)
 /* One row per machine: the first of each shard. */
 static enum status write_env(struct merge *m, struct err *e)
 {
-    struct env_row *rows = calloc((size_t)m->n, sizeof(*rows));
+    struct env_row *rows = need_room((size_t)m->n, sizeof(*rows));
     size_t n = 0;
 
-    NEED(rows);
     for (int i = 0; i < m->n; i++) {
         const struct rows *env = &m->shard[i].run.env;
         bool known = env->n == 0;
@@ -405,20 +403,15 @@ static enum status merge(struct merge *m, struct options *o, struct err *e)
     return create(m, o, e);
 }
 
-int cmd_merge(struct options *opt)
+enum status cmd_merge(struct options *opt, int *code, struct err *e)
 {
-    struct err e;
-
     if (opt->words.n == 0)
-        return report_error(
-            fail(&e, E_USAGE, "merge needs the shards' folders  -> bench merge DIR..."), &e);
-    struct merge *const m = calloc(1, sizeof(*m));
-    NEED(m);
+        return fail(e, E_USAGE, "merge needs the shards' folders  -> bench merge DIR...");
+    struct merge *const m = need_room(1, sizeof(*m));
     m->n = opt->words.n;
     m->partial = opt->partial;
-    m->shard = calloc((size_t)m->n, sizeof(*m->shard));
-    NEED(m->shard);
-    const enum status st = merge(m, opt, &e);
+    m->shard = need_room((size_t)m->n, sizeof(*m->shard));
+    const enum status st = merge(m, opt, e);
     for (int i = 0; i < m->n; i++) {
         run_free(&m->shard[i].run);
         rows_free(&m->shard[i].study);
@@ -429,5 +422,5 @@ int cmd_merge(struct options *opt)
     if (st == OK && !opt->quiet)
         text_line(stderr, "wrote %s", m->out.path);
     free(m);
-    return st == OK ? EXIT_FINE : report_error(st, &e);
+    return st;
 }

@@ -33,8 +33,9 @@ struct drawing {
     bool ours;                /* the folder is the run's own plots/: files there are replaced */
     const volatile int *stop; /* raised by Ctrl-C: the next figure is not begun */
     int drawn;
-    int slower;           /* cases, by their last step */
-    struct err e, misfit; /* misfit: the last figure that is larger than --size */
+    int slower;        /* cases, by their last step */
+    struct err *e;     /* of the command */
+    struct err misfit; /* of the last figure that is larger than --size */
 };
 
 static int drawing_width(void)
@@ -53,14 +54,14 @@ static enum status keep(struct drawing *g, const char *dir, const char *name,
     char file[96], path[FILE_PATH];
 
     snprintf(file, sizeof(file), "%s.%s", name, ending[g->target]);
-    TRY(file_join(path, dir, file, &g->e));
+    TRY(file_join(path, dir, file, g->e));
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-        return file_fail(&g->e, "create", dir, errno);
+        return file_fail(g->e, "create", dir, errno);
     if (!g->ours && !g->opt->force && access(path, F_OK) == 0)
-        return fail(&g->e, E_IO,
+        return fail(g->e, E_IO,
                     "%s exists  -> overwrite it with --force, or write elsewhere with -o DIR",
                     path);
-    TRY(file_replace(path, bytes->data, bytes->n, &g->e));
+    TRY(file_replace(path, bytes->data, bytes->n, g->e));
     printf("%s\n", path);
     return OK;
 }
@@ -80,7 +81,7 @@ static enum status draw_figure(struct drawing *g, const struct plot_data *d, con
 {
     struct plot p;
     struct bytes bytes = {0};
-    enum status st = plot_make(&p, f, d, &g->e);
+    enum status st = plot_make(&p, f, d, g->e);
 
     if (st != OK)
         return st;
@@ -90,11 +91,11 @@ static enum status draw_figure(struct drawing *g, const struct plot_data *d, con
     if (p.n == 0)
         goto out;
     p.page = g->page;
-    st = g->target == AS_CSV ? as_csv(&bytes, &p, &g->e)
-                             : plot_draw(&bytes, &p, form_of[g->target], g->width, &g->e);
+    st = g->target == AS_CSV ? as_csv(&bytes, &p, g->e)
+                             : plot_draw(&bytes, &p, form_of[g->target], g->width, g->e);
     if (st == E_USAGE) { /* the others may fit */
-        g->misfit = g->e;
-        fprintf(stderr, "left out %s: %s\n", f->name, g->e.msg);
+        g->misfit = *g->e;
+        fprintf(stderr, "left out %s: %s\n", f->name, g->e->msg);
         st = OK;
         goto out;
     }
@@ -118,19 +119,19 @@ static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char 
 
     g->ours = !given;
     if (!real)
-        return file_fail(&g->e, "read", run, errno);
+        return file_fail(g->e, "read", run, errno);
     if (!given) {
-        st = file_join(dir, run, "plots", &g->e);
+        st = file_join(dir, run, "plots", g->e);
     } else if (runs == 1) {
         st = snprintf(dir, FILE_PATH, "%s", g->opt->out) < FILE_PATH
                  ? OK
-                 : file_fail(&g->e, "write", g->opt->out, ENAMETOOLONG);
+                 : file_fail(g->e, "write", g->opt->out, ENAMETOOLONG);
     } else {
         if (mkdir(g->opt->out, 0777) != 0 && errno != EEXIST) {
             free(real);
-            return file_fail(&g->e, "create", g->opt->out, errno);
+            return file_fail(g->e, "create", g->opt->out, errno);
         }
-        st = file_join(dir, g->opt->out, basename(real), &g->e);
+        st = file_join(dir, g->opt->out, basename(real), g->e);
     }
     free(real);
     return st;
@@ -139,8 +140,8 @@ static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char 
 /* The rows that the options choose. */
 static enum status choose_rows(struct drawing *g, struct plot_data *d)
 {
-    TRY(plot_filter(d, &g->opt->filters, &g->e));
-    return plot_set_base(d, g->opt->base, &g->e);
+    TRY(plot_filter(d, &g->opt->filters, g->e));
+    return plot_set_base(d, g->opt->base, g->e);
 }
 
 static enum status draw_figures(struct drawing *g, struct plot_data *d, int runs)
@@ -154,7 +155,7 @@ static enum status draw_figures(struct drawing *g, struct plot_data *d, int runs
                                    ? draw_figure(g, d, dir, &figures[i])
                                    : OK;
         if (*g->stop)
-            return fail(&g->e, E_INTERRUPTED, "interrupted");
+            return fail(g->e, E_INTERRUPTED, "interrupted");
         TRY(st);
     }
     return OK;
@@ -164,7 +165,7 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
 {
     struct plot_data d;
 
-    TRY(plot_read(&d, run, &g->e));
+    TRY(plot_read(&d, run, g->e));
     if (!g->opt->quiet)
         run_note_doubled(d.dir, d.table[TABLE_LATENCY].doubled + d.table[TABLE_PERPLEXITY].doubled);
     const enum status st = draw_figures(g, &d, runs);
@@ -192,13 +193,13 @@ static enum status draw_runs(struct drawing *g, const char *const *run, int n,
     char dir[FILE_PATH];
 
     if (n < 2)
-        return fail(&g->e, E_USAGE, "a history needs two runs  -> bench history RUN RUN");
+        return fail(g->e, E_USAGE, "a history needs two runs  -> bench history RUN RUN");
     for (int i = 0; i < n; i++) {
-        TRY(plot_read(&runs[i], run[i], &g->e));
+        TRY(plot_read(&runs[i], run[i], g->e));
         TRY(choose_rows(g, &runs[i]));
     }
     if (g->target == AS_TEXT) {
-        TRY(history_table(stdout, &d, (enum format)g->opt->format, &g->e));
+        TRY(history_table(stdout, &d, (enum format)g->opt->format, g->e));
         g->drawn++;
     } else {
         TRY(folder_of(dir, g, run[n - 1], 1));
@@ -212,9 +213,8 @@ static enum status draw_runs(struct drawing *g, const char *const *run, int n,
 /* All runs in one figure, in the last one's folder. */
 static enum status draw_history(struct drawing *g, const char *const *run, int n)
 {
-    struct plot_data *const runs = calloc((size_t)n + 1, sizeof(*runs));
+    struct plot_data *const runs = need_room((size_t)n + 1, sizeof(*runs));
 
-    NEED(runs);
     const enum status st = draw_runs(g, run, n, runs);
     for (int i = 0; i < n; i++)
         plot_data_free(&runs[i]);
@@ -228,18 +228,17 @@ static enum status check_folders(struct drawing *g)
 {
     const struct names *const runs = &g->opt->words;
     const bool given = options_written(g->opt, "out");
-    char **const real = calloc((size_t)runs->n + 1, sizeof(*real));
+    char **const real = need_room((size_t)runs->n + 1, sizeof(*real));
     enum status st = OK;
 
-    NEED(real);
     for (int i = 0; i < runs->n && given && g->target != ON_TERMINAL && st == OK; i++) {
         real[i] = realpath(runs->v[i], NULL);
         if (!real[i])
-            st = file_fail(&g->e, "read", runs->v[i], errno);
+            st = file_fail(g->e, "read", runs->v[i], errno);
         for (int k = 0; k < i && st == OK; k++)
             if (strcmp(basename(real[k]), basename(real[i])) == 0)
                 st =
-                    fail(&g->e, E_USAGE,
+                    fail(g->e, E_USAGE,
                          "%.200s and %.200s would both write to %.100s/%.100s  -> draw them one by "
                          "one, each with its own -o",
                          runs->v[k], runs->v[i], g->opt->out, basename(real[i]));
@@ -257,21 +256,21 @@ static enum status choose_page(struct drawing *g)
     int used = 0;
 
     if (options_written(o, "dpi") && g->target != AS_PNG)
-        return fail(&g->e, E_USAGE, "--dpi applies to png only  -> add --format png");
+        return fail(g->e, E_USAGE, "--dpi applies to png only  -> add --format png");
     g->page.dpi = o->dpi;
     if (!o->size)
         return OK;
     if (g->target == ON_TERMINAL || g->target == AS_TEXT || g->target == AS_CSV)
-        return fail(&g->e, E_USAGE,
+        return fail(g->e, E_USAGE,
                     "--size applies to pictures only  -> use --format svg, png or pdf");
     if (sscanf(o->size, "%5dx%5d%n", &g->page.width, &g->page.height, &used) != 2 ||
         o->size[used] || g->page.width < SIDE_MIN || g->page.width > SIDE_MAX ||
         g->page.height < SIDE_MIN || g->page.height > SIDE_MAX)
-        return fail(&g->e, E_USAGE,
+        return fail(g->e, E_USAGE,
                     "--size %.40s is not a size  -> write WxH, each %d to %d, such as 700x400",
                     o->size, SIDE_MIN, SIDE_MAX);
     if (max_int(g->page.width, g->page.height) * o->dpi > SIDE_MAX * 4 * 96)
-        return fail(&g->e, E_USAGE,
+        return fail(g->e, E_USAGE,
                     "--size %s with --dpi %d is over %d pixels wide  -> lower one of them", o->size,
                     o->dpi, SIDE_MAX * 4);
     return OK;
@@ -293,26 +292,27 @@ static enum status choose_target(struct drawing *g)
                                            : AS_CSV;
     if (o->format != FORMAT_AUTO && o->format != FORMAT_CSV && o->format < FORMAT_SVG &&
         g->target != AS_TEXT)
-        return fail(&g->e, E_USAGE, "bench %s has no --format %s  -> use svg, png, pdf%s or csv",
+        return fail(g->e, E_USAGE, "bench %s has no --format %s  -> use svg, png, pdf%s or csv",
                     o->command, format_name[o->format], history ? ", table, md, tex" : "");
     if (o->term && o->format != FORMAT_AUTO)
-        return fail(&g->e, E_USAGE, "--term draws no file  -> leave out --format");
+        return fail(g->e, E_USAGE, "--term draws no file  -> leave out --format");
     return choose_page(g);
 }
 
-/* The exit code, once everything was drawn. */
-static int finish(const struct drawing *g, enum status st)
+/* Once everything was drawn. */
+static enum status finish(const struct drawing *g, int *code)
 {
-    if (st == E_INTERRUPTED)
-        return signals_exit_code();
-    if (st != OK)
-        return report_error(st, &g->e);
-    if (g->drawn == 0 && g->misfit.msg[0])
-        return report_error(E_USAGE, &g->misfit);
-    if (g->drawn == 0 && g->opt->figures.n == 0)
+    if (g->drawn > 0)
+        return OK;
+    if (g->misfit.msg[0]) {
+        *g->e = g->misfit;
+        return E_USAGE;
+    }
+    *code = EXIT_NOTHING_TO_DO;
+    if (g->opt->figures.n == 0)
         text_line(stderr, "no figure has what it needs in this run  -> name one with --figure, to "
                           "see what that lacks");
-    return g->drawn > 0 ? EXIT_FINE : EXIT_NOTHING_TO_DO;
+    return OK;
 }
 
 /* Where runs are looked for: not in -o, which is where figures go. */
@@ -327,23 +327,24 @@ static enum status plot(struct drawing *g)
     char latest[FILE_PATH];
 
     TRY(choose_target(g));
-    TRY(plot_check_names(&o->figures, &g->e));
+    TRY(plot_check_names(&o->figures, g->e));
     TRY(check_folders(g));
     for (int i = 0; i < o->words.n; i++)
         TRY(draw_run(g, o->words.v[i], o->words.n));
     if (o->words.n > 0)
         return OK;
-    TRY(file_join(latest, results_of(o), "latest", &g->e));
+    TRY(file_join(latest, results_of(o), "latest", g->e));
     if (access(latest, F_OK) != 0)
-        return fail(&g->e, E_IO, "there is no run %s  -> bench plot RUN", latest);
+        return fail(g->e, E_IO, "there is no run %s  -> bench plot RUN", latest);
     return draw_run(g, latest, 1);
 }
 
-int cmd_plot(struct options *opt)
+enum status cmd_plot(struct options *opt, int *code, struct err *e)
 {
-    struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch()};
+    struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch(), .e = e};
 
-    return finish(&g, plot(&g));
+    TRY(plot(&g));
+    return finish(&g, code);
 }
 
 /* ---- bench history ------------------------------------------------------------------------- */
@@ -363,7 +364,7 @@ static enum status list_runs(struct names *runs, const char *dir, struct err *e)
             file_join(table, run, tables[TABLE_LATENCY].file, NULL) == OK && lstat(run, &is) == 0 &&
             S_ISDIR(is.st_mode) && access(table, F_OK) == 0) {
             GROW_SMALL(runs->v, runs->n);
-            NEED(runs->v[runs->n++] = strdup(run));
+            runs->v[runs->n++] = need_text("%s", run);
         }
         free(entries[i]);
     }
@@ -371,20 +372,22 @@ static enum status list_runs(struct names *runs, const char *dir, struct err *e)
     return OK;
 }
 
-int cmd_history(struct options *opt)
+enum status cmd_history(struct options *opt, int *code, struct err *e)
 {
-    struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch()};
+    struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch(), .e = e};
     struct names found = {0};
     enum status st = choose_target(&g);
 
     if (st == OK && opt->words.n == 0)
-        st = list_runs(&found, results_of(opt), &g.e);
+        st = list_runs(&found, results_of(opt), e);
     const struct names *const runs = opt->words.n > 0 ? &opt->words : &found;
     if (st == OK)
         st = draw_history(&g, runs->v, runs->n);
     for (int i = 0; i < found.n; i++)
         free((char *)found.v[i]); /* our own copies */
     free(found.v);
-    const int code = finish(&g, st);
-    return code == EXIT_FINE && opt->strict && g.slower > 0 ? EXIT_REGRESSION : code;
+    TRY(st);
+    if (g.drawn > 0 && opt->strict && g.slower > 0)
+        *code = EXIT_REGRESSION;
+    return finish(&g, code);
 }

@@ -3,11 +3,8 @@
  * bench report: runs as one page that opens without a network. */
 #include "harness/figure/report.h"
 #include "commands.h"
-#include "harness/cli/option_set.h"
 #include "harness/figure/plot_run.h"
 #include "harness/table/run.h"
-#include "harness/util/signals.h"
-#include "harness/util/suggest.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -75,33 +72,29 @@ static enum status report_runs(struct report *r, struct plot_data *runs, const s
     return OK;
 }
 
-int cmd_report(struct options *opt)
+enum status cmd_report(struct options *opt, int *code, struct err *e)
 {
     char latest[FILE_PATH], path[FILE_PATH];
     const char *usual = latest;
     const struct names words = opt->words.n > 0 ? opt->words : (struct names){&usual, 1};
-    struct plot_data *const runs = calloc((size_t)words.n, sizeof(*runs));
+    struct plot_data *const runs = need_room((size_t)words.n, sizeof(*runs));
     struct report r = {
         .run = runs,
         .figures = &opt->figures,
     };
-    struct err e;
-
-    NEED(runs);
     enum status st =
-        file_join(latest, options_written(opt, "out") ? "results" : opt->out, "latest", &e);
+        file_join(latest, options_written(opt, "out") ? "results" : opt->out, "latest", e);
+
     if (st == OK)
-        st = report_runs(&r, runs, opt, &words, path, &e);
+        st = report_runs(&r, runs, opt, &words, path, e);
     for (int i = 0; i < r.runs; i++)
         plot_data_free(&runs[i]);
     free(runs);
-    if (st == E_INTERRUPTED)
-        return signals_exit_code();
-    if (st != OK)
-        return report_error(st, &e);
+    TRY(st);
     if (r.warnings > 0)
         text_line(stderr, "warning: %d figure%s missing: %s", r.warnings,
                   r.warnings == 1 ? " is" : "s are", r.why.msg);
     printf("%s\n", path);
-    return opt->strict && r.warnings > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+    *code = opt->strict && r.warnings > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+    return OK;
 }

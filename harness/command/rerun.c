@@ -3,7 +3,7 @@
  * bench rerun CASE_ID [RUN]: one row again, a time or a perplexity, from its repro line in the
  * newest run below --out that has it, or in RUN. */
 #include "commands.h"
-#include "find_case.h"
+#include "harness/command/check/find_case.h"
 
 #include <string.h>
 
@@ -23,20 +23,17 @@ static enum status read_case(struct options *again, const struct search *s,
     return OK;
 }
 
-int cmd_rerun(struct options *opt)
+enum status cmd_rerun(struct options *opt, int *code, struct err *e)
 {
     struct options again = {0};
     struct search s;
-    struct err e;
     bool scored = false;
 
-    enum status st = find_case(&s, opt, &e);
+    TRY(find_case(&s, opt, e));
+    enum status st = read_case(&again, &s, opt, &scored, e);
     if (st == OK)
-        st = read_case(&again, &s, opt, &scored, &e);
-    int code = st == OK ? EXIT_FINE : report_error(st, &e);
-    if (st == OK)
-        code = scored ? cmd_eval(&again) : cmd_sweep(&again);
+        st = scored ? cmd_eval(&again, code, e) : cmd_sweep(&again, code, e);
     again.argv = NULL; /* opt's */
     options_free(&again);
-    return code;
+    return st;
 }

@@ -7,7 +7,7 @@
 #include "commands.h"
 #include "harness/cli/option_table.h"
 #include "harness/cli/option_words.h"
-#include "harness/learn/study_jobs.h"
+#include "harness/learn/study/study_jobs.h"
 #include "harness/machine/topo.h"
 #include "harness/plan/plan.h"
 #include "harness/util/units.h"
@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static bool is_study(const struct options *o) { return o->words.n > 0; }
@@ -170,7 +169,7 @@ static void print_body(const struct options *o)
     printf(" --shard auto --out \"$shard\" \"${resume[@]}\"\n");
 }
 
-static enum status print_script(const struct options *o, struct err *e)
+enum status cmd_slurm(struct options *o, int *code, struct err *e)
 {
     const int shards = o->shards ? o->shards : o->nodes;
     char folder[PATH_MAX];
@@ -184,12 +183,4 @@ static enum status print_script(const struct options *o, struct err *e)
     print_head(o, shards, folder);
     print_body(o);
     return OK;
-}
-
-int cmd_slurm(struct options *opt)
-{
-    struct err e;
-    const enum status st = print_script(opt, &e);
-
-    return st == OK ? EXIT_FINE : report_error(st, &e);
 }

@@ -3,23 +3,21 @@
  * bench sweep: from the plan to the tables. The parent plans, starts children, and writes; it opens
  * no OpenMP region, no BLAS, and computes nothing that is measured. */
 #include "commands.h"
+#include "harness/command/list/list_cases.h"
 #include "harness/compare/baseline.h"
-#include "harness/learn/perplexity.h"
+#include "harness/learn/score/perplexity.h"
 #include "harness/machine/clock.h"
 #include "harness/measure/estimate.h"
 #include "harness/measure/launches.h"
 #include "harness/measure/session.h"
 #include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
-#include "harness/worker/rates_child.h"
-#include "list_cases.h"
 #include "run_summary.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct sweep {
     struct session s;
@@ -30,7 +28,8 @@ struct sweep {
     int timed, noisy; /* rows */
     double noisiest_pct;
     int samples, preempted;
-    int throttled; /* rows */
+    int throttled;             /* rows */
+    struct launch_noise noise; /* of the cases so far */
 };
 
 /* Share of the free memory that cases may take; the rest is for the page cache and a margin. */
@@ -43,8 +42,7 @@ static enum status check_places(struct sweep *w, struct err *e)
 {
     for (int i = 0; i < w->plan.n; i++) {
         const int n = w->plan.cases[i].threads;
-        int *cpus = calloc((size_t)n, sizeof(*cpus));
-        NEED(cpus);
+        int *cpus = need_room((size_t)n, sizeof(*cpus));
         enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, e);
         if (st == OK) /* binds nothing: does the node exist? */
             st = topo_membind(w->s.topo, w->s.opt->membind, cpus[0], NULL, 0, e);
@@ -73,8 +71,7 @@ static void measure_peaks(struct sweep *w)
         struct err why;
         if (peaks_for(w, n))
             continue;
-        int *cpus = calloc((size_t)n, sizeof(*cpus));
-        NEED(cpus);
+        int *cpus = need_room((size_t)n, sizeof(*cpus));
         enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why);
         if (st == OK)
             st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), seconds, &w->peaks[w->n_peaks],
@@ -175,8 +172,9 @@ static enum status estimate(struct sweep *w, struct err *e)
     struct speeds speeds = {.reference = reference_rates_least,
                             .threads = max_int(1, w->s.setup.reference_threads),
                             .start_s = 0.05,
-                            .slow = load_slows(w->s.facts.load_1min, w->s.setup.reference_threads,
-                                               w->s.facts.topo.allowed_cpus),
+                            .slow =
+                                load_slows(w->s.facts.row.load_1min, w->s.setup.reference_threads,
+                                           w->s.facts.topo.allowed_cpus),
                             .peaks = w->peaks,
                             .n_peaks = w->n_peaks};
 
@@ -231,7 +229,7 @@ static double on_wait(void *arg, const struct bench_case *c, enum group_wait wha
                        (int)(strlen(label) - strlen(c->backend->name) - 1), label);
         return t->reference;
     case WAIT_PLACE:
-        progress_begin(show, place, "checking %s", label);
+        progress_begin(show, place, "%s %s", c->opt->check ? "checking" : "starting", label);
         return place;
     case WAIT_AGAIN:
         progress_begin(show, t->call, "starting %s again", label);
@@ -299,16 +297,15 @@ static void tell_row(struct sweep *w, const struct result *res, const struct lat
                      isnan(row->max_rel_err) ? "not checked" : "checked");
 }
 
-static enum status write_rows(struct sweep *w, const struct result *res, double ref_ns,
-                              struct err *e)
+static enum status write_rows(struct sweep *w, struct result *res, double ref_ns, struct err *e)
 {
     const struct roofline y = {peaks_for(w, res->bcase->threads), &w->s.facts.topo, ref_ns};
     struct key_row key;
     struct memory_row memory;
-    struct latency_row *const latency = malloc(sizeof(*latency));
+    struct latency_row *const latency = need_room(1, sizeof(*latency));
 
-    NEED(latency);
-    result_key(&key, res, w->s.dir.run_id, w->s.facts.host_id);
+    result_judge(res, &y);
+    result_key(&key, res, w->s.dir.run_id, w->s.facts.row.host_id);
     result_memory(&memory, res, &key);
     result_latency(latency, res, &key, &y);
     enum status st = rundir_write(&w->s.dir, TABLE_MEMORY, &memory, e);
@@ -329,7 +326,7 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
     w->samples += res->sum.samples;
     w->preempted += res->sum.disturbed;
     w->throttled += res->throttled > 0;
-    w->s.warnings += res->throttled > 0;
+    w->s.warnings += (res->throttled > 0) + (res->status == ROW_SUSPECT);
     env_row_library(&w->s.env, res->report.core, res->report.config);
     return OK;
 }
@@ -338,17 +335,20 @@ static enum status run_group(struct sweep *w, const struct bench_case *const *ca
                              struct err *e)
 {
     const struct group_hooks hooks = {on_sample, on_warning, on_wait, w};
-    struct result *results = calloc((size_t)n, sizeof(*results));
+    struct result *results = need_room((size_t)n, sizeof(*results));
     struct err why;
 
-    NEED(results);
     env_gather(w->s.topo, &w->s.facts);
-    w->s.setup.memory_bytes = MEMORY_SHARE * (double)w->s.facts.memory_free_bytes;
+    w->s.setup.memory_bytes = MEMORY_SHARE * (double)w->s.facts.row.memory_free_bytes;
     progress_begin(&w->s.console.wait, 0, "starting %d process%s", n, n == 1 ? "" : "es");
     enum status st = group_measure(cases, n, &w->s.setup, &hooks, results, e);
     enum status io = samples_flush(&w->s.dir.samples, &why);
-    for (int i = 0; i < n && io == OK; i++)
+    for (int i = 0; i < n; i++)
+        launch_noise_add(&w->noise, results[i].sum.between_pct / 100, results[i].sum.launches);
+    for (int i = 0; i < n && io == OK; i++) {
+        result_widen(&results[i], &w->noise);
         io = write_rows(w, &results[i], ref_median(results, n, &results[i]), &why);
+    }
     for (int i = 0; i < n; i++)
         result_free(&results[i]);
     free(results);
@@ -375,11 +375,11 @@ static void cool_down(const struct sweep *w)
 /* Every group of the plan, without the cases that a resumed run already has. */
 static enum status run_all(struct sweep *w, struct err *e)
 {
-    const struct bench_case **cases = calloc((size_t)w->plan.n, sizeof(const struct bench_case *));
+    const struct bench_case **cases =
+        need_room((size_t)w->plan.n, sizeof(const struct bench_case *));
     enum status st = OK;
     int measured = 0; /* groups */
 
-    NEED(cases);
     for (int i = 0; i < w->plan.n && st == OK;) {
         const int group = w->plan.cases[i].group;
         int n = 0;
@@ -459,8 +459,7 @@ static enum status prepare(struct sweep *w, struct options *o, struct err *e)
     }
     TRY(console_open(&w->s.console, o, &tables[TABLE_LATENCY], w->plan.n, e));
     console_plan(&w->s.console, w->plan.cases, w->plan.n);
-    w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
-    NEED(w->peaks);
+    w->peaks = need_room((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
     return OK;
 }
 
@@ -481,6 +480,7 @@ static enum status finish_complete(struct sweep *w, struct err *e)
 static enum status measure_rest(struct sweep *w, struct err *e)
 {
     tell_left_out(w);
+    say_same_models(&w->s, &w->plan);
     measure_peaks(w);
     if (w->n_peaks > 0 && w->peaks[w->n_peaks - 1].busy == 0)
         env_row_peaks(&w->s.env, &w->peaks[w->n_peaks - 1]);
@@ -501,19 +501,18 @@ static enum status measure_all(struct sweep *w, struct err *e)
 }
 
 /* Measure, unless the named baselines make it pointless. */
-static int sweep_all(struct sweep *w, enum status st, struct err *e)
+static enum status sweep_all(struct sweep *w, struct options *o, int *code, struct err *e)
 {
-    struct options *o = w->s.opt;
-    const int ready = st == OK ? baseline_ready(o, w->s.facts.host_id) : EXIT_FINE;
-
-    if (ready != EXIT_FINE)
-        return ready;
-    if (st == OK)
-        st = measure_all(w, e);
-    if (st != OK && st != E_INTERRUPTED)
-        report_error(st, e);
-    const int code = w->s.started ? session_exit_code(&w->s, st) : exit_of(st);
-    return code == EXIT_FINE ? baseline_finish(o, w->s.dir.path) : code;
+    TRY(prepare(w, o, e));
+    if (w->plan.n == 0) {
+        fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");
+        *code = EXIT_NOTHING_TO_DO;
+        return OK;
+    }
+    TRY(baseline_ready(o, w->s.facts.row.host_id, code, e));
+    const enum status st = measure_all(w, e);
+    *code = w->s.started ? session_exit_code(&w->s, st) : exit_of(st);
+    return *code == EXIT_FINE ? baseline_finish(o, w->s.dir.path, code, e) : st;
 }
 
 /* A dry run measures none. */
@@ -528,54 +527,27 @@ static enum status estimate_alone(struct sweep *w, struct options *o, struct err
 {
     TRY(session_open(&w->s, o, e));
     TRY(plan_asked(&w->plan, o, e));
-    w->peaks = calloc((size_t)w->plan.n, sizeof(*w->peaks));
-    NEED(w->peaks);
+    w->peaks = need_room((size_t)w->plan.n, sizeof(*w->peaks));
     assume_peaks(w);
     return estimate(w, e);
 }
 
 /* --dry-run: the cases, and about how long they would take. */
-static int dry_run(struct sweep *w, struct options *o)
+static enum status dry_run(struct sweep *w, struct options *o, int *code, struct err *e)
 {
-    const int code = list_cases(o);
-    struct err e;
-
-    if (code != EXIT_FINE || o->quiet)
-        return code;
-    const enum status st = estimate_alone(w, o, &e);
-    return st == OK ? EXIT_FINE : report_error(st, &e);
+    TRY(list_cases(o, code, e));
+    return *code == EXIT_FINE && !o->quiet ? estimate_alone(w, o, e) : OK;
 }
 
-static void sweep_free(struct sweep *w)
+enum status cmd_sweep(struct options *opt, int *code, struct err *e)
 {
+    TRY(session_continue(opt, e));
+    struct sweep *const w = need_room(1, sizeof(*w));
+    const enum status st = opt->dry_run ? dry_run(w, opt, code, e) : sweep_all(w, opt, code, e);
     plan_free(&w->plan);
     session_close(&w->s);
     free(w->peaks);
     free(w->estimate.cases);
     free(w);
-}
-
-int cmd_sweep(struct options *opt)
-{
-    struct err e;
-    int code = EXIT_NOTHING_TO_DO;
-
-    enum status st = session_continue(opt, &e);
-    if (st != OK)
-        return report_error(st, &e);
-    struct sweep *const w = calloc(1, sizeof(*w));
-    NEED(w);
-    if (opt->dry_run) {
-        code = dry_run(w, opt);
-        sweep_free(w);
-        return code;
-    }
-    st = prepare(w, opt, &e);
-    if (st == OK && w->plan.n == 0) {
-        fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");
-    } else {
-        code = sweep_all(w, st, &e);
-    }
-    sweep_free(w);
-    return code;
+    return st;
 }

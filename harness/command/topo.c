@@ -42,8 +42,7 @@ static enum status plan_team(const struct machine *r, struct pin_plan *m, int th
                              struct err *e)
 {
     m->threads = threads;
-    m->cpus = malloc((size_t)threads * sizeof(*m->cpus));
-    NEED(m->cpus);
+    m->cpus = need_room((size_t)threads, sizeof(*m->cpus));
     return topo_plan(r->topo, r->opt->pin, threads, m->cpus, e);
 }
 
@@ -56,8 +55,7 @@ static enum status plan_teams(struct machine *r, struct err *e)
     const int *const counts = asked->n > 0 ? asked->v : usual;
     const int n = asked->n > 0 ? asked->n : 1 + (cores > 1);
 
-    r->teams = calloc((size_t)n, sizeof(*r->teams));
-    NEED(r->teams);
+    r->teams = need_room((size_t)n, sizeof(*r->teams));
     for (int i = 0; i < n; i++) {
         r->n_teams = i + 1;
         TRY(plan_team(r, &r->teams[i], counts[i], e));
@@ -85,14 +83,13 @@ static enum status measure_teams(struct machine *r, struct err *e)
 static char *cpus_text(const struct pin_plan *m)
 {
     struct bytes text;
-    FILE *const f = bytes_open(&text, NULL);
+    FILE *const f = bytes_begin(&text);
 
-    NEED(f);
     for (int i = 0; i < m->threads && m->cpus[0] >= 0; i++)
         fprintf(f, "%s%d", i ? "," : "", m->cpus[i]);
     if (m->cpus[0] < 0)
         fputs("any", f);
-    NEED(bytes_close(f, &text, NULL) == OK);
+    bytes_end(f, &text);
     return text.data;
 }
 
@@ -132,7 +129,6 @@ static void print_team_rows(const struct machine *r, const struct pin_plan *m)
 {
     char key[64], *const cpus = cpus_text(m);
 
-    NEED(cpus != NULL);
     snprintf(key, sizeof(key), "plan.%d", m->threads);
     row(key, "", "%s", cpus);
     free(cpus);
@@ -151,8 +147,8 @@ static void print_team_rows(const struct machine *r, const struct pin_plan *m)
 /* The keys are column names of env.csv. */
 static void print_rows(const struct machine *r)
 {
-    const struct env_facts *const f = &r->env;
-    const struct topo_facts *const t = &f->topo;
+    const struct env_row *const f = &r->env.row;
+    const struct topo_facts *const t = &r->env.topo;
 
     puts("key,value,unit");
     row("host_id", "", "%s", f->host_id);
@@ -169,8 +165,8 @@ static void print_rows(const struct machine *r)
     row("allowed_cpus", "", "%d", t->allowed_cpus);
     row("cpuset", "", "%s", t->cpuset);
     row("core_kinds", "", "%d", t->kinds);
-    if (isfinite(f->quota.cpus))
-        row("cpu_quota", "CPUs", "%.3g", f->quota.cpus);
+    if (isfinite(f->cpu_quota))
+        row("cpu_quota", "CPUs", "%.3g", f->cpu_quota);
     else
         row("cpu_quota", "CPUs", "%s", "");
     row("l1d_bytes", "bytes", "%zu", t->l1d_bytes);
@@ -182,10 +178,10 @@ static void print_rows(const struct machine *r)
     row("huge_pages", "", "%s", f->huge_pages);
     row("governor", "", "%s", f->governor);
     row("boost", "", "%s", f->boost);
-    row("hwloc_version", "", "%s", f->hwloc);
-    row("env_overrides", "", "%s", f->overrides);
-    row("clock_resolution_ns", "ns", "%.3g", f->clock.resolution_ns);
-    row("clock_overhead_ns", "ns", "%.3g", f->clock.overhead_ns);
+    row("hwloc_version", "", "%s", f->hwloc_version);
+    row("env_overrides", "", "%s", f->env_overrides);
+    row("clock_resolution_ns", "ns", "%.3g", f->clock_resolution_ns);
+    row("clock_overhead_ns", "ns", "%.3g", f->clock_overhead_ns);
     row("pin", "", "%s", r->opt->pin);
     for (int i = 0; i < r->n_teams; i++)
         print_team_rows(r, &r->teams[i]);
@@ -215,15 +211,16 @@ static void print_machine(const struct machine *r)
                i == 0 ? " (--pin p-cores)" : " (--pin e-cores)");
     }
     printf("SMT         %s\n", t->smt ? "yes: threads go to cores first, then to siblings" : "no");
-    if (r->env.memory_bytes > 0)
-        printf("memory      %s, %s free\n", units_bytes((double)r->env.memory_bytes).s,
-               units_bytes((double)r->env.memory_free_bytes).s);
+    if (r->env.row.memory_bytes > 0)
+        printf("memory      %s, %s free\n", units_bytes((double)r->env.row.memory_bytes).s,
+               units_bytes((double)r->env.row.memory_free_bytes).s);
     else
         puts("memory      not known: /proc is empty");
-    printf("huge pages  %s\n", r->env.huge_pages[0] ? r->env.huge_pages : "not in this kernel");
-    printf("governor    %s\n", r->env.governor);
-    if (r->env.overrides[0])
-        printf("overrides   %s\n", r->env.overrides);
+    printf("huge pages  %s\n",
+           r->env.row.huge_pages[0] ? r->env.row.huge_pages : "not in this kernel");
+    printf("governor    %s\n", r->env.row.governor);
+    if (r->env.row.env_overrides[0])
+        printf("overrides   %s\n", r->env.row.env_overrides);
 }
 
 static const char *giga(double x, char buf[32])
@@ -264,7 +261,6 @@ static void print_table(const struct machine *r)
     printf("\n%7s  CPUs (--pin %s)\n", "threads", r->opt->pin);
     for (int i = 0; i < r->n_teams; i++) {
         char *const cpus = cpus_text(&r->teams[i]);
-        NEED(cpus != NULL);
         printf("%7d  %s\n", r->teams[i].threads, cpus);
         free(cpus);
     }
@@ -286,13 +282,12 @@ static void print_table(const struct machine *r)
 static enum status draw_roofline(const struct machine *r, struct err *e)
 {
     enum { NARROWEST = 40, WIDEST = 120 };
-    struct env_row *const row = calloc(1, sizeof(*row));
+    struct env_row *const row = need_room(1, sizeof(*row));
     struct plot_data d = {0};
     struct bytes drawn = {0};
     struct plot p;
     const int threads = r->teams[r->n_teams - 1].threads;
 
-    NEED(row);
     row_clear(row, tables[TABLE_ENV].columns, (size_t)tables[TABLE_ENV].n);
     env_row_peaks(row, &r->teams[r->n_teams - 1].peaks);
     d.table[TABLE_ENV] = (struct rows){.row = row, .n = 1};
@@ -337,21 +332,17 @@ static enum status run(struct machine *r, struct err *e)
     return format == FORMAT_TABLE && r->opt->roofline ? draw_roofline(r, e) : OK;
 }
 
-int cmd_topo(struct options *opt)
+enum status cmd_topo(struct options *opt, int *code, struct err *e)
 {
-    struct machine *const r = calloc(1, sizeof(*r));
-    struct err e;
+    struct machine *const r = need_room(1, sizeof(*r));
 
-    NEED(r);
     r->opt = opt;
     cpu_limit((enum isa)opt->max_isa);
-    const enum status st = run(r, &e);
+    const enum status st = run(r, e);
     for (int i = 0; i < r->n_teams; i++)
         free(r->teams[i].cpus);
     free(r->teams);
     topo_close(r->topo);
     free(r);
-    if (st == E_INTERRUPTED)
-        return signals_exit_code();
-    return st == OK ? EXIT_FINE : report_error(st, &e);
+    return st;
 }

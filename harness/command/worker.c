@@ -5,29 +5,29 @@
 #include "commands.h"
 
 #include "child_requests.h"
-#include "harness/learn/play_child.h"
-#include "harness/learn/score_child.h"
+#include "harness/learn/score/play_child.h"
+#include "harness/learn/score/score_child.h"
 #include "harness/worker/peak_child.h"
-#include "harness/worker/rates_child.h"
 
 #include <stdlib.h>
 
-int cmd_worker(struct options *opt)
+enum status cmd_worker(struct options *opt, int *code, struct err *e)
 {
     static const struct request *const requests[] = {
-        &request_open, &request_place, &request_reference, &request_block, &request_score,
-        &request_play, &request_train, &request_peaks,     &request_rates, &request_check,
-        NULL};
+        &request_open,  &request_place, &request_reference, &request_block,
+        &request_score, &request_play,  &request_train,     &request_peaks,
+        &request_rates, &request_check, &request_judge,     NULL};
 
-    if (opt->words.n != 3)
-        return EXIT_BAD_USAGE;
-    struct server *const s = calloc(1, sizeof(*s));
-    NEED(s);
+    if (opt->words.n != 3) {
+        *code = EXIT_BAD_USAGE;
+        return OK;
+    }
+    struct server *const s = need_room(1, sizeof(*s));
     s->protocol.fd = atoi(opt->words.v[0]);
     s->requests = requests;
     s->reference = atoi(opt->words.v[1]);
     s->role = (enum role)atoi(opt->words.v[2]);
-    const int code = serve(s);
+    *code = serve(s);
     free(s);
-    return code;
+    return OK;
 }

@@ -82,7 +82,6 @@ static enum status keep(void *arg, int side, const struct sample *s, const struc
 {
     struct ab_rotation *const r = arg;
     struct ab_pairs *const d = r->ab_pairs;
-    (void)o, (void)e;
 
     if (!s)
         return OK;
@@ -109,10 +108,15 @@ static enum status measure_pairs(struct ab_rotation *r, const struct ab_side *co
         .stop = r->ab_run->session.setup.stop,
     };
     struct side side[SIDES];
+    struct plain plain[SIDES];
     struct outcome out[SIDES];
     struct err why;
 
     for (int i = 0; i < SIDES; i++) {
+        plain[i] = (struct plain){program[i]->path, s.stop};
+        side[i] = (struct side){.block = plain_block, .launch = {&plain[i]}, .launches = 1};
+        if (!r->bcase)
+            continue;
         side[i] = (struct side){.block = child_block, .launches = AB_LAUNCHES};
         for (int k = 0; k < AB_LAUNCHES; k++)
             side[i].launch[k] = &r->child[i][k];
@@ -131,18 +135,17 @@ enum status ab_pairs_run(struct ab_pairs *d, struct ab_run *l, const struct benc
                          int pairs, uint64_t salt, struct err *e)
 {
     const struct ab_side *const side[SIDES] = {before, after};
-    struct ab_rotation *const r = calloc(1, sizeof(*r));
+    struct ab_rotation *const r = need_room(1, sizeof(*r));
 
     *d = (struct ab_pairs){.arena_bytes = {NAN, NAN}};
-    d->pair = calloc((size_t)pairs * MAX_REPEATS, sizeof(*d->pair));
-    NEED(d->pair && r);
+    d->pair = need_room((size_t)pairs * MAX_REPEATS, sizeof(*d->pair));
     r->ab_run = l;
     r->bcase = c;
     r->ab_pairs = d;
     for (int s = 0; s < SIDES; s++)
         for (int k = 0; k < AB_LAUNCHES; k++)
             r->child[s][k].protocol.fd = -1;
-    enum status st = launch_all(r, side, reference, e);
+    enum status st = c ? launch_all(r, side, reference, e) : OK;
     if (st == OK && d->status == ROW_OK)
         st = measure_pairs(r, side, pairs, salt, e);
     for (int s = 0; s < SIDES; s++)

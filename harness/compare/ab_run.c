@@ -21,10 +21,10 @@ static const double MEMORY_SHARE = 0.9; /* of the free memory */
 
 /* ---- programs ----------------------------------------------------------------------------- */
 
-static enum status use_program(struct ab_side *p, const char *path, struct err *e)
+static enum status use_program(struct ab_side *p, const char *path, bool plain, struct err *e)
 {
-    char *real = realpath(path, NULL);
-    const bool runs = real && access(real, X_OK) == 0 && strlen(real) < FILE_PATH;
+    char *real = plain ? need_text("%s", path) : realpath(path, NULL);
+    const bool runs = real && (plain || access(real, X_OK) == 0) && strlen(real) < FILE_PATH;
 
     if (runs)
         strcpy(p->path, real);
@@ -66,16 +66,16 @@ void ab_side_version(const struct ab_side *p, char *buf, size_t size)
         waitpid(pid, NULL, 0);
 }
 
-/* SIDES where it names none. */
+/* Negative where it names none. */
 static int side_of(const struct ab_run *l, const char *word, const char *path)
 {
     int side = 0;
 
-    while (path && side < SIDES &&
+    while (path && side <= AGAIN &&
            (strncmp(word, l->program[side].name, (size_t)(path - word)) != 0 ||
             l->program[side].name[path - word] != '\0'))
         side++;
-    return path && path[1] ? side : SIDES;
+    return path && path[1] && side <= AGAIN ? side : -1;
 }
 
 /* Otherwise each of its cases would fail, one after the other. */
@@ -95,22 +95,27 @@ static enum status read_programs(struct ab_run *l, const struct options *o, stru
 {
     l->program[BEFORE].name = "old";
     l->program[AFTER].name = "new";
+    l->program[AGAIN].name = "again";
     for (int i = 0; i < o->exec.n; i++) {
         const char *word = o->exec.v[i], *path = strchr(word, '=');
         const int side = side_of(l, word, path);
-        if (side == SIDES)
-            return fail(e, E_USAGE, "--exec \"%.200s\"  -> write old=PATH or new=PATH", word);
+        if (side < 0)
+            return fail(e, E_USAGE, "--exec \"%.200s\"  -> write old=PATH, new=PATH or again=PATH",
+                        word);
         if (*l->program[side].path)
             return fail(e, E_USAGE, "--exec %s twice  -> give one path a side",
                         l->program[side].name);
-        TRY(use_program(&l->program[side], path + 1, e));
+        TRY(use_program(&l->program[side], path + 1, o->plain, e));
     }
     if (!*l->program[BEFORE].path)
         return fail(e, E_USAGE, "no old program  -> add --exec old=PATH (new is this program)");
-    for (int s = 0; s < SIDES; s++)
-        if (*l->program[s].path)
+    if (o->plain && !*l->program[AFTER].path)
+        return fail(e, E_USAGE, "no new command line  -> add --exec new='COMMAND'");
+    for (int s = 0; s <= AGAIN; s++)
+        if (!o->plain && *l->program[s].path)
             TRY(check_program(&l->program[s], e));
-    return *l->program[AFTER].path ? OK : use_program(&l->program[AFTER], "/proc/self/exe", e);
+    return *l->program[AFTER].path ? OK
+                                   : use_program(&l->program[AFTER], "/proc/self/exe", false, e);
 }
 
 /* ---- open and close ----------------------------------------------------------------------- */
@@ -135,12 +140,13 @@ enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, stru
     TRY(read_programs(l, opt, e));
     if (threads > 0)
         opt->default_threads = threads;
-    TRY(plan_asked(&l->plan, opt, e));
+    if (!opt->plain)
+        TRY(plan_asked(&l->plan, opt, e));
     const int dropped = plan_drop_unsupported(&l->plan);
     if (dropped > 0 && !opt->quiet)
         console_note(&l->session.console, "note: %d case%s left out: unsupported by their variants",
                      dropped, plural(dropped));
-    l->session.setup.memory_bytes = MEMORY_SHARE * (double)l->session.facts.memory_free_bytes;
+    l->session.setup.memory_bytes = MEMORY_SHARE * (double)l->session.facts.row.memory_free_bytes;
     session_lock(&l->session);
     return OK;
 }
@@ -171,8 +177,8 @@ enum status ab_run_estimate(struct ab_run *l, int runs, struct err *e)
         return OK;
     TRY(speeds_measure(&speeds, &peaks, &l->session.setup, l->session.topo, o->pin,
                        l->plan.cases[0].threads, e));
-    speeds.slow =
-        load_slows(l->session.facts.load_1min, speeds.threads, l->session.facts.topo.allowed_cpus);
+    speeds.slow = load_slows(l->session.facts.row.load_1min, speeds.threads,
+                             l->session.facts.topo.allowed_cpus);
     for (int i = 0; i < l->plan.n; i++)
         sum += estimate_pairs_s(&l->plan.cases[i], &speeds, runs, AB_LAUNCHES, o->min_samples);
     console_note(&l->session.console, "%d case%s, about %s", l->plan.n, plural(l->plan.n),
@@ -187,10 +193,13 @@ struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
 {
     struct comparison *one = comparisons_add(c);
 
-    case_label(bcase, one->label, sizeof(one->label));
+    if (bcase)
+        case_label(bcase, one->label, sizeof(one->label));
+    else
+        text_put(one->label, sizeof(one->label), "whole run");
     for (int s = 0; s < SIDES; s++) {
         text_put(one->name[s], TEXT_SIZE, l->program[s].name);
-        text_put(one->case_id[s], TEXT_SIZE, bcase->case_id);
+        text_put(one->case_id[s], TEXT_SIZE, bcase ? bcase->case_id : "");
     }
     one->threshold = threshold;
     return one;
@@ -209,12 +218,10 @@ void ab_run_account(struct ab_run *l, struct comparison *c, const struct ab_pair
     session_warn(&l->session, c->note);
 }
 
-void ab_run_at(struct ab_run *l, int i, int n, const struct bench_case *c)
+void ab_run_at(struct ab_run *l, int i, int n, const char *label)
 {
     struct progress_line *const show = &l->session.console.wait;
-    char label[160];
 
-    case_label(c, label, sizeof(label));
     if (i == 0)
         progress_begin(show, 0, "[1/%d] %s", n, label);
     else
@@ -240,8 +247,7 @@ static enum status compare_case(struct ab_run *l, struct comparison *c,
     if (reference >= 0)
         close(reference);
     if (st == OK && d.status == ROW_OK) {
-        double *work = calloc((size_t)d.n * PAIRS_WORK + 1, sizeof(*work));
-        NEED(work);
+        double *work = need_room((size_t)d.n * PAIRS_WORK + 1, sizeof(*work));
         c->change = change_of_pairs(d.pair, d.n, bcase->threads, c->threshold, work);
         free(work);
     }
@@ -261,7 +267,7 @@ enum status ab_run_compare(struct ab_run *l, struct comparisons *c, double thres
         struct comparison *one = ab_run_comparison(l, c, bcase, threshold);
         if (*l->session.setup.stop)
             st = fail(e, E_INTERRUPTED, "interrupted");
-        ab_run_at(l, i, l->plan.n, bcase);
+        ab_run_at(l, i, l->plan.n, one->label);
         if (st == OK)
             st = compare_case(l, one, bcase, e);
         if (st != OK)

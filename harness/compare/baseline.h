@@ -2,8 +2,7 @@
  *
  * Runs kept by name, per machine: OUT/baselines/<host_id>/NAME/ holds copies of a run's files. Wall
  * time is compared with a baseline of the same machine only. */
-#ifndef BASELINE_H
-#define BASELINE_H
+#pragma once
 
 #include "harness/cli/options.h"
 #include "harness/util/fileio.h"
@@ -14,11 +13,8 @@ enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const
                             struct err *e);
 
 /* For sweeps, before anything is measured: can --baseline be compared with and --save-baseline be
- * written on this machine? Prints the reason if not; returns the exit code. */
-int baseline_ready(const struct options *o, const char *host_id);
+ * written on this machine? If not, *code is the exit code. */
+enum status baseline_ready(const struct options *o, const char *host_id, int *code, struct err *e);
 
-/* After the sweep, with the run's folder: save and compare as the options say. Returns the exit
- * code. */
-int baseline_finish(const struct options *o, const char *run);
-
-#endif
+/* After the sweep, with the run's folder: save and compare as the options say. */
+enum status baseline_finish(const struct options *o, const char *run, int *code, struct err *e);

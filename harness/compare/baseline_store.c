@@ -56,24 +56,26 @@ static bool is_folder(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-static enum status facts_here(struct env_facts *facts, struct err *e)
+/* Of this machine; with an error both are empty. */
+static enum status facts_here(char host_id[17], char cpu[128], struct err *e)
 {
+    struct env_facts *const facts = need_room(1, sizeof(*facts));
     struct topo *topo;
+    const enum status st = topo_open(&topo, NULL, e);
 
-    *facts = (struct env_facts){0};
-    TRY(topo_open(&topo, NULL, e));
-    env_gather(topo, facts);
-    topo_close(topo);
-    return OK;
+    if (st == OK) {
+        env_gather(topo, facts);
+        topo_close(topo);
+    }
+    text_put(host_id, 17, facts->row.host_id);
+    text_put(cpu, 128, facts->row.cpu_model);
+    free(facts);
+    return st;
 }
 
 enum status baseline_host(char host_id[17], struct err *e)
 {
-    struct env_facts facts;
-
-    TRY(facts_here(&facts, e));
-    snprintf(host_id, 17, "%s", facts.host_id);
-    return OK;
+    return facts_here(host_id, (char[128]){""}, e);
 }
 
 /* The CPU of a run, for messages. */
@@ -123,8 +125,6 @@ struct found {
 static bool keep_first(void *arg, const char *host_id, const char *name, const char *path)
 {
     struct found *f = arg;
-    (void)host_id;
-    (void)name;
 
     f->there = true;
     memcpy(f->path, path, strlen(path) + 1);
@@ -136,7 +136,6 @@ bool baseline_find(char path[FILE_PATH], const struct options *o, const char *na
                    const char *host_id, struct err *e)
 {
     struct found other = {.there = false};
-    struct env_facts facts;
     char theirs[128], ours[128];
 
     if (baseline_name(name, e) != OK || place(path, o, host_id, name, e) != OK)
@@ -150,8 +149,7 @@ bool baseline_find(char path[FILE_PATH], const struct options *o, const char *na
         return false;
     }
     baseline_cpu(other.path, theirs, sizeof(theirs));
-    (void)facts_here(&facts, NULL);
-    snprintf(ours, sizeof(ours), "%s", facts.cpu_model);
+    (void)facts_here((char[17]){""}, ours, NULL);
     fail(e, E_USAGE,
          "baseline \"%s\" is from another machine (%s, here %s), so times are not compared  -> "
          "save it again here",

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Baselines as folders, OUT/baselines/<host_id>/NAME/: names, finding, copying, removing. */
-#ifndef BASELINE_STORE_H
-#define BASELINE_STORE_H
+#pragma once
 
 #include "baseline.h"
 
@@ -32,5 +31,3 @@ enum status baseline_may_write(const struct options *o, const char *name, const 
 enum status baseline_copy(const struct options *o, const char *name, const char *host_id,
                           const char *run, struct err *e);
 enum status baseline_remove(const char *dir, struct err *e);
-
-#endif

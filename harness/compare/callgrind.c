@@ -16,10 +16,9 @@ static const char VALGRIND[] = "valgrind";
 enum status count_ready(struct err *e)
 {
     const char *path = getenv("PATH");
-    char *copy = strdup(path ? path : ""), *rest = NULL;
+    char *copy = need_text("%s", path ? path : ""), *rest = NULL;
     bool found = false;
 
-    NEED(copy);
     for (char *dir = strtok_r(copy, ":", &rest); dir && !found; dir = strtok_r(NULL, ":", &rest)) {
         char file[4096];
         const int n = snprintf(file, sizeof(file), "%s/%s", dir, VALGRIND);
@@ -66,8 +65,7 @@ static char **quiet_environment(char *const *from)
 
     while (from[n])
         n++;
-    char **copy = calloc((size_t)n + 2, sizeof(*copy));
-    NEED(copy);
+    char **copy = need_room((size_t)n + 2, sizeof(*copy));
     memcpy(copy, from, (size_t)n * sizeof(*copy));
     copy[n] = no_x86;
     return copy;

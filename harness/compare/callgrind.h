@@ -2,8 +2,7 @@
  *
  * Instructions of a case, counted by valgrind's callgrind inside the measured function only. Counts
  * repeat exactly, independent of other load. */
-#ifndef CALLGRIND_H
-#define CALLGRIND_H
+#pragma once
 
 #include "harness/worker/child.h"
 
@@ -16,5 +15,3 @@ bool callgrind_applies(const struct bench_case *c);
 /* Instructions of a fixed number of calls, by `program`. */
 enum status callgrind_count(double *n, const struct bench_case *c, const char *program,
                             const struct child_setup *shared, struct err *e);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Comparing tables on disk: two runs case by case, or the values of one axis inside a run.
  * verdict.h decides what a difference means, compare_print.h prints it. */
-#ifndef COMPARE_H
-#define COMPARE_H
+#pragma once
 
 #include "harness/measure/verdict.h"
 #include "harness/table/run.h"
@@ -61,5 +60,3 @@ void compare_runs(struct comparisons *c, const struct run *before, const struct 
  * E_USAGE if a value is missing or two rows cannot be distinguished. */
 enum status compare_axis(struct comparisons *c, const struct run *run, const char *axis,
                          const char *base, double threshold, uint64_t seed, struct err *e);
-
-#endif

@@ -5,7 +5,6 @@
 
 #include "compare_labels.h"
 #include "harness/util/terminal.h"
-#include "harness/util/text.h"
 #include "harness/util/units.h"
 
 #include <stdlib.h>
@@ -144,9 +143,8 @@ static void fill_abreast(struct text_table *s, struct reasons *r, const struct c
                          const char **names, int n)
 {
     char text[NAMES_ABREAST + 1][TEXT];
-    bool *done = calloc((size_t)c->n + 1, sizeof(*done));
+    bool *done = need_room((size_t)c->n + 1, sizeof(*done));
 
-    NEED(done);
     for (int i = 0; i < c->n; i++) {
         const char *row[NAMES_ABREAST + 2] = {c->v[i].label, text[0]};
         if (done[i])
@@ -235,12 +233,11 @@ static bool any_pairs(const struct comparisons *c)
 
 static void print_table(FILE *f, const struct comparisons *c, enum format format)
 {
-    struct reasons r = {.text = calloc(2 * (size_t)c->n + 1, sizeof(*r.text))};
+    struct reasons r = {.text = need_room(2 * (size_t)c->n + 1, sizeof(*r.text))};
     struct comparisons own = *c; /* with shorter labels */
     char shared[sizeof(c->v->label)];
 
-    own.v = calloc((size_t)c->n + 1, sizeof(*own.v));
-    NEED(r.text && own.v);
+    own.v = need_room((size_t)c->n + 1, sizeof(*own.v));
     if (c->n > 0)
         memcpy(own.v, c->v, (size_t)c->n * sizeof(*own.v));
     comparisons_share(own.v, own.n, shared);
@@ -336,11 +333,10 @@ enum status comparisons_print(FILE *f, const struct comparisons *c, enum format 
 
 void comparisons_print_means(FILE *f, enum format format, const struct comparisons *c)
 {
-    struct change *changes = calloc((size_t)c->n + 1, sizeof(*changes));
+    struct change *changes = need_room((size_t)c->n + 1, sizeof(*changes));
     const char *names[NAMES_ABREAST];
     int n = 0;
 
-    NEED(changes);
     for (int i = 0; i < c->n; i++)
         if (!c->v[i].exact)
             name_index(names, &n, NAMES_ABREAST, c->v[i].name[AFTER]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Comparisons on standard output: a table for people (also Markdown, LaTeX), CSV or JSON. */
-#ifndef COMPARE_PRINT_H
-#define COMPARE_PRINT_H
+#pragma once
 
 #include "compare.h"
 #include "harness/util/text_table.h"
@@ -23,5 +22,3 @@ int comparisons_undecided(const struct comparisons *c);
 
 /* "geometric mean of 4: new -12.3 % [-12.9 -11.7]", one line per name; nothing below two. */
 void comparisons_print_means(FILE *f, enum format format, const struct comparisons *c);
-
-#endif

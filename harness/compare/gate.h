@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The gate's rules, independent of how its numbers are measured. */
-#ifndef GATE_H
-#define GATE_H
+#pragma once
 
 #include "ab_run.h"
 
@@ -21,6 +20,12 @@ bool gate_too_noisy(const struct change *identical, double threshold);
 
 /* max(user's, 3 x noise). */
 double gate_threshold(const struct change *identical, double threshold);
+
+struct trial;
+
+/* Old was measured against itself linked again: no threshold is below three times the root mean square of these
+ * differences, and first rounds are judged anew. */
+void gate_layout(struct trial *g);
 
 /* Does the first round require a second? */
 bool gate_flagged(const struct gate_case *g);
@@ -43,5 +48,3 @@ void gate_say(FILE *f, const struct trial *g);
 
 /* The result as Markdown: verdict, table, and the command that repeats it. */
 void gate_markdown(FILE *f, const struct trial *g, int code);
-
-#endif

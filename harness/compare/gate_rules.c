@@ -10,7 +10,6 @@
 #include "harness/util/units.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const double NOISE_FACTOR = 3;
 static const double MORE_INSTRUCTIONS = 0.005;
@@ -23,6 +22,27 @@ bool gate_too_noisy(const struct change *identical, double threshold)
 double gate_threshold(const struct change *identical, double threshold)
 {
     return fmax(threshold, NOISE_FACTOR * change_noise(identical));
+}
+
+void gate_layout(struct trial *g)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int i = 0; i < g->all.n; i++)
+        if (isfinite(g->cases[i].identical.log.mid) && g->cases[i].first.n > 0) {
+            sum += g->cases[i].identical.log.mid * g->cases[i].identical.log.mid;
+            n++;
+        }
+    const double floor = NOISE_FACTOR * expm1(sqrt(sum / max_int(n, 1)));
+    for (int i = 0; i < g->all.n; i++) {
+        struct gate_case *const k = &g->cases[i];
+        struct change *const first = &k->first;
+        k->threshold = g->all.v[i].threshold = fmax(k->threshold, floor);
+        if (first->n > 0)
+            g->all.v[i].change.verdict = first->verdict =
+                verdict_of(first->log, k->threshold, first->doubt);
+    }
 }
 
 bool gate_flagged(const struct gate_case *g)
@@ -87,8 +107,11 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
     char machine[256], version[SIDES][64];
     int changed = 0;
 
-    for (int s = 0; s < SIDES; s++)
-        ab_side_version(&g->ab_run.program[s], version[s], sizeof(version[s]));
+    for (int s = 0; s < SIDES; s++) {
+        version[s][0] = '\0';
+        if (!o->plain)
+            ab_side_version(&g->ab_run.program[s], version[s], sizeof(version[s]));
+    }
 
     for (int i = 0; i < g->all.n; i++)
         changed += g->all.v[i].changed;
@@ -105,10 +128,11 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
             comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
             comparisons_count(&g->all, VERDICT_UNCLEAR), changed);
     fprintf(f,
-            "old `%s` %s, new `%s` %s; %s; pairs of %.3g ms blocks, two launches a side, threshold "
+            "old `%s` %s, new `%s` %s; %s; pairs of %.3g ms blocks, %s, threshold "
             "the larger of %.3g %% and three times the A/A noise.\n\n",
             g->ab_run.program[BEFORE].path, version[BEFORE], g->ab_run.program[AFTER].path,
-            version[AFTER], machine, o->block_ms, 100 * g->threshold);
+            version[AFTER], machine, o->block_ms,
+            o->plain ? "each of whole runs" : "two launches a side", 100 * g->threshold);
     fputs("Times are the median of each side; a change is the median over pairs of blocks that ran "
           "next to each other, so the two need not agree to the last percent.\n\n"
           "| case | old, median | new, median | change of pairs [95 %] | threshold | verdict | "

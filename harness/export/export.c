@@ -67,8 +67,7 @@ static enum status measures_make(struct measures *m, const struct run *r, struct
     const struct perplexity_row *const ppl = r->perplexity.row;
 
     *m = (struct measures){0};
-    m->v = calloc(2 * r->latency.n + r->perplexity.n + 1, sizeof(*m->v));
-    NEED(m->v);
+    m->v = need_room(2 * r->latency.n + r->perplexity.n + 1, sizeof(*m->v));
     const enum status st = name_rows(m, r, e);
     for (size_t i = 0; i < r->latency.n && st == OK; i++) {
         if (!is_ok(row[i].status))
@@ -129,7 +128,7 @@ static void print_benchmark(FILE *f, const char *name, const struct latency_row 
     int64_t calls;
     char iterations[NUMBER_SIZE] = "", real[NUMBER_SIZE], cpu[NUMBER_SIZE];
     struct bytes first, own;
-    FILE *const a = bytes_open(&first, NULL), *const b = bytes_open(&own, NULL);
+    FILE *const a = bytes_begin(&first), *const b = bytes_begin(&own);
     const bool ok = is_ok(row->status);
     const char *const text[] = {
         name,
@@ -143,13 +142,13 @@ static void print_benchmark(FILE *f, const char *name, const struct latency_row 
         ok ? "" : row->status_detail,
     };
 
-    NEED(a && b);
     if (ok && row->samples != I64_EMPTY && row->inner_calls != I64_EMPTY &&
         !__builtin_mul_overflow(row->samples, row->inner_calls, &calls))
         snprintf(iterations, sizeof(iterations), "%lld", (long long)calls);
     text_row_print(a, FORMAT_JSON, columns, text, ARRAY_LEN(columns));
     row_print(b, FORMAT_JSON, t, s, row);
-    NEED(bytes_close(a, &first, NULL) == OK && bytes_close(b, &own, NULL) == OK);
+    bytes_end(a, &first);
+    bytes_end(b, &own);
     /* one object of the two */
     fprintf(f, "%.*s,%s", (int)strlen(first.data) - 1, first.data, own.data + 1);
     free(first.data);

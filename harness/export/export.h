@@ -3,8 +3,7 @@
  * Runs in the formats of other programs: monitoring, test reports, harnesses. One row of the
  * table in export.c is one format; what a run has to say is gathered once for all of them.
  */
-#ifndef EXPORT_H
-#define EXPORT_H
+#pragma once
 
 #include "harness/cli/options.h"
 #include "harness/table/run.h"
@@ -41,5 +40,3 @@ struct measures {
 
 typedef void export_fn(FILE *f, const struct run *r, const struct measures *m);
 export_fn export_openmetrics, export_junit, export_fom;
-
-#endif

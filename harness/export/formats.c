@@ -3,6 +3,7 @@
  * The formats, each as the program that reads it documents it. */
 #include "export.h"
 
+#include "harness/measure/study_verdict.h"
 #include "harness/util/suggest.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static enum row_status row_end(enum table_id table, const void *row)
 }
 
 struct row_ends {
-    int of[ROW_STATUS_COUNT], failed; /* timeouts among them */
+    int of[ROW_STATUS_COUNT], failed; /* timeouts and suspects among them */
     bool ended;                       /* all rows are there, and none was interrupted */
 };
 
@@ -38,7 +39,7 @@ static void count_rows(struct row_ends *n, enum table_id table, const struct run
 {
     for (size_t i = 0; i < r->table[table].n; i++)
         n->of[row_end(table, row_at(r, table, i))]++;
-    n->failed = n->of[ROW_FAILED] + n->of[ROW_TIMEOUT];
+    n->failed = n->of[ROW_FAILED] + n->of[ROW_TIMEOUT] + n->of[ROW_SUSPECT];
     n->ended = r->ended && n->of[ROW_INTERRUPTED] == 0;
 }
 
@@ -74,8 +75,8 @@ static const char *row_name(char buf[2 * LINE_SIZE], const struct run *r, const 
         return m->name[i];
     if (table == TABLE_PERPLEXITY)
         return ((const struct perplexity_row *)r->perplexity.row)[i].repro;
-    snprintf(buf, 2 * LINE_SIZE, "%s %s %s %s seed=%lld lr=%g", job->contender, job->size,
-             job->corpus, job->role, (long long)job->seed, job->lr);
+    snprintf(buf, 2 * LINE_SIZE, "%s %s %s%s %s seed=%lld lr=%g", job->contender, job->size,
+             job->corpus, study_budget_text(job).s, job->role, (long long)job->seed, job->lr);
     return buf;
 }
 
@@ -127,7 +128,8 @@ static void put_row_ends(FILE *f, const struct run *r, const struct measures *m)
     static const char family[] = "bench_row_ok";
     char name[2 * LINE_SIZE];
 
-    put_family(f, family, "", "1: the row is ok; 0: wrong, failed, timed out or interrupted.");
+    put_family(f, family, "",
+               "1: the row is ok; 0: wrong, failed, timed out, suspect or interrupted.");
     for (size_t k = 0; k < ARRAY_LEN(counted); k++)
         for (size_t i = 0; i < r->table[counted[k]].n; i++) {
             const void *const row = row_at(r, counted[k], i);
@@ -200,7 +202,7 @@ static void put_xml(FILE *f, const char *text)
 /* The element for what is not ok. */
 static const char *const element[ROW_STATUS_COUNT] = {
     [ROW_SKIPPED] = "skipped", [ROW_FAILED] = "error",      [ROW_WRONG] = "failure",
-    [ROW_TIMEOUT] = "error",   [ROW_INTERRUPTED] = "error",
+    [ROW_TIMEOUT] = "error",   [ROW_INTERRUPTED] = "error", [ROW_SUSPECT] = "error",
 };
 
 static double seconds_of(enum table_id table, const void *row)

@@ -50,7 +50,10 @@ static void add_cell(struct plot *p, const struct study_entry *s, int row,
     plot_add(p, &a);
 }
 
-static bool is_cell(const struct study_entry *s) { return isfinite(s->way.mean) && s->lost == 0; }
+static bool is_cell(const struct study_verdicts *v, const struct study_entry *s)
+{
+    return isfinite(s->way.mean) && s->lost == 0 && study_is_last(v, s);
+}
 
 /* The cells of one size. */
 static void add_panel(struct plot *p, const struct study_verdicts *v, const char *size)
@@ -59,7 +62,7 @@ static void add_panel(struct plot *p, const struct study_verdicts *v, const char
     const int row = plot_name(&p->rows, size, 0);
 
     for (int i = 0; i < v->n; i++)
-        if (is_cell(&v->v[i]) && strcmp(v->v[i].row->size, size) == 0)
+        if (is_cell(v, &v->v[i]) && strcmp(v->v[i].row->size, size) == 0)
             add_cell(p, &v->v[i], row, &contenders, &texts);
     free(contenders.v);
     free(texts.v);
@@ -73,8 +76,8 @@ void study_abilities(struct plot *p, const struct plot_data *d)
     plot_one_column(p);
     plot_name(&p->series, "reached", REACHED); /* the legend's order */
     for (int i = 0; i < v.n; i++) {
-        bool drawn = !is_cell(&v.v[i]);
-        left_out += drawn && isfinite(v.v[i].way.mean);
+        bool drawn = !is_cell(&v, &v.v[i]);
+        left_out += isfinite(v.v[i].way.mean) && v.v[i].lost > 0;
         for (int k = 0; k < p->rows.n; k++)
             drawn = drawn || strcmp(p->rows.v[k].text, v.v[i].row->size) == 0;
         if (!drawn)

@@ -46,7 +46,6 @@ static double extent(const struct memory_row *m)
 static bool is_largest(const void *row, const struct plot_data *d, const void *unused)
 {
     const struct memory_row *const m = row, *const v = d->table[TABLE_MEMORY].row;
-    (void)unused;
 
     for (size_t i = 0; i < d->table[TABLE_MEMORY].n; i++)
         if (strcmp(v[i].status, row_status_name[ROW_OK]) == 0 &&
@@ -167,10 +166,9 @@ void backend_bars(struct plot *p, const struct plot_data *d)
 {
     const struct picked k = plot_pick(d, TABLE_LATENCY, plot_has_time, NULL);
     struct plot_names groups = {0};
-    struct bar_place *const place = calloc((size_t)k.n + 1, sizeof(*place));
+    struct bar_place *const place = need_room((size_t)k.n + 1, sizeof(*place));
     const char *const base = base_of(d, &k);
 
-    NEED(place);
     for (int i = 0; i < k.n; i++)
         find_place(&place[i], &k, i);
     for (int b = 0; b < k.n; b++) {

@@ -59,7 +59,6 @@ static void on_row(int end, void *arg)
 {
     struct change_reader *const r = arg;
     struct plot_data *const d = r->d;
-    (void)end;
 
     r->field = 0;
     if (r->header) {

@@ -3,6 +3,7 @@
  * The data of a folder: the tables of a run, the curves of training runs, and comparisons. */
 #include "figure.h"
 
+#include "harness/measure/study_verdict.h"
 #include "harness/table/case_row.h"
 #include "harness/table/rundir.h"
 #include "harness/util/grow.h"
@@ -105,8 +106,8 @@ void plot_name_weights(char name[LINE_SIZE], const struct study_row *r, const ch
 {
     const bool own = strcmp(r->contender, variant) == 0;
 
-    snprintf(name, LINE_SIZE, "%s%sseed %lld", own ? "" : r->contender, own ? "" : " ",
-             (long long)r->seed);
+    snprintf(name, LINE_SIZE, "%s%sseed %lld%s", own ? "" : r->contender, own ? "" : " ",
+             (long long)r->seed, study_budget_text(r).s);
 }
 
 /* Weights of a study are files named by a hash: who trained them with which seed tells more. */
@@ -168,8 +169,7 @@ enum status plot_set_base(struct plot_data *d, const char *base, struct err *e)
         return OK;
     while (backends[n])
         n++;
-    names = calloc((size_t)n + 1, sizeof(*names));
-    NEED(names);
+    names = need_room((size_t)n + 1, sizeof(*names));
     for (int i = 0; i < n; i++)
         names[i] = backends[i]->name;
     const enum status st = unknown_word(e, "backend", base, names, "bench list backends");

@@ -213,8 +213,7 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
             FILE_PATH ||
         !mkdtemp(folder))
         return file_fail(e, "create", folder, errno);
-    char(*const path)[FILE_PATH] = calloc(F_COUNT, sizeof(*path));
-    NEED(path);
+    char(*const path)[FILE_PATH] = need_room(F_COUNT, sizeof(*path));
     for (int i = 0; i < F_COUNT && st == OK; i++)
         st = file_join(path[i], folder, file_name[i], e);
     if (st == OK)

@@ -6,7 +6,6 @@
 #include "harness/util/range.h"
 #include "harness/util/suggest.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define LINES                                                                                      \
@@ -129,6 +128,15 @@ const struct figure figures[] = {
                 "is better. Grey: one seed standard deviation of baselines.",
      .table = TABLE_STUDY,
      .fill = study_differences},
+    {.name = "budgets",
+     .title = "Loss after each budget",
+     .caption = "Mean loss of the seeds of a study on its test text after each number of tokens, "
+                "each the end of "
+                "a training, with 95 % intervals. Lower is better. Lines that cross say that one "
+                "budget does not "
+                "foretell another.",
+     .table = TABLE_STUDY,
+     .fill = study_over_budgets},
     {.name = "quality",
      .title = "Quality against time and state",
      .caption =

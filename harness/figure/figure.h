@@ -4,8 +4,7 @@
  * distinguishes panels and series, and functions for what no column holds. A gnuplot script
  * plots/NAME.gp draws it from one small CSV table, of the same form for all figures. Independent of
  * commands and pages. */
-#ifndef FIGURE_H
-#define FIGURE_H
+#pragma once
 
 #include "harness/table/record.h"
 
@@ -198,7 +197,7 @@ void plot_ratio(struct plot_point *out, const struct plot_point *a, const struct
 /* What a token of a study is, such as "byte"; "token" if its texts differ. */
 const char *study_unit(const struct plot_data *d);
 
-/* A row of panels for each text and size of a study. */
+/* A row of panels for each text, size and budget of a study. */
 int study_panel(struct plot *p, const struct study_row *r);
 
 /* The series of its contender. */
@@ -263,7 +262,7 @@ bool plot_same_value(const struct column *c, const void *a, const void *b);
 /* Two rows, possibly of two tables, are equal in all key columns of these roles. */
 bool plot_same(const void *a, const void *b, unsigned roles);
 
-/* "seed 1", or "CONTENDER seed 1": the name of the weights that a training of a study made. */
+/* "seed 1", "CONTENDER seed 1", "CONTENDER seed 1 8Mi": the name of the weights that a training of a study made. */
 void plot_name_weights(char name[LINE_SIZE], const struct study_row *r, const char *variant);
 
 /* ---- functions of figures[] --------------------------------------------------------------- */
@@ -294,11 +293,10 @@ void memory_parts(struct plot *p, const struct plot_data *d);
 void variant_bars(struct plot *p, const struct plot_data *d);
 void backend_bars(struct plot *p, const struct plot_data *d);
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);
+void study_over_budgets(struct plot *p, const struct plot_data *d);
 void study_differences(struct plot *p, const struct plot_data *d);
 void quality_costs(struct plot *p, const struct plot_data *d);
 void quality_front(struct plot *p, const struct plot_data *d);
 void study_abilities(struct plot *p, const struct plot_data *d);
 enum status study_returns(struct plot *p, const struct plot_data *d, struct err *e);
 void change_intervals(struct plot *p, const struct plot_data *d);
-
-#endif

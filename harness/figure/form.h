@@ -2,8 +2,7 @@
  *
  * A text with placeholders: {{name}} is a value, {{#name}} and {{/name}}, on lines of their own,
  * enclose a part that is repeated. Values are not expanded again. */
-#ifndef FORM_H
-#define FORM_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -20,5 +19,3 @@ struct form {
 
 /* E_IO for an unknown name, a part without an end, and more than 8 parts in each other. */
 enum status form_fill(const struct form *f, const char *text, struct err *e);
-
-#endif

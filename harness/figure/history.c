@@ -134,22 +134,20 @@ struct all {
 static struct all gather(const struct plot_data *d)
 {
     const int n = d->n_runs;
-    struct all a = {.run = calloc((size_t)n + 1, sizeof(const struct plot_data *)),
-                    .k = calloc((size_t)n + 1, sizeof(*a.k)),
+    struct all a = {.run = need_room((size_t)n + 1, sizeof(const struct plot_data *)),
+                    .k = need_room((size_t)n + 1, sizeof(*a.k)),
                     .n = n};
     size_t rows = 1;
 
-    NEED(a.run && a.k);
     for (int i = 0; i < n; i++) {
         a.run[i] = &d->runs[i];
         rows += a.run[i]->table[TABLE_LATENCY].n;
     }
     a.c = (struct cases){
-        .k = {.table = &tables[TABLE_LATENCY], .row = calloc(rows, sizeof(*a.c.k.row))},
-        .runs = calloc(rows, sizeof(int)),
-        .seen = calloc(rows, sizeof(int)),
+        .k = {.table = &tables[TABLE_LATENCY], .row = need_room(rows, sizeof(*a.c.k.row))},
+        .runs = need_room(rows, sizeof(int)),
+        .seen = need_room(rows, sizeof(int)),
     };
-    NEED(a.c.k.row && a.c.runs && a.c.seen);
     if (n > 1)
         qsort(a.run, (size_t)n, sizeof(const struct plot_data *), by_date);
     for (int r = 0; r < n; r++) {
@@ -316,13 +314,12 @@ int history_steps(FILE *f, const struct plot_data *d)
 {
     struct all a = gather(d);
     const size_t n = (size_t)a.n + 1;
-    struct times t = {.row = calloc(n, sizeof(const struct latency_row *)),
-                      .log = calloc(n, sizeof(*t.log)),
-                      .run = calloc(n, sizeof(*t.run))};
-    struct level_step *const step = calloc(n, sizeof(*step));
+    struct times t = {.row = need_room(n, sizeof(const struct latency_row *)),
+                      .log = need_room(n, sizeof(*t.log)),
+                      .run = need_room(n, sizeof(*t.run))};
+    struct level_step *const step = need_room(n, sizeof(*step));
     int places = 0, steps = 0, slower = 0;
 
-    NEED(t.row && t.log && t.run && step);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < a.c.k.n; i++)
             for (int first = 0; first < a.n; first++) {

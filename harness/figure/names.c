@@ -197,7 +197,6 @@ bool plot_leaves_out_reference(const struct plot_data *d, enum table_id id)
 
 bool plot_has_time(const void *row, const struct plot_data *d, const void *unused)
 {
-    (void)d, (void)unused;
     return ((const struct latency_row *)row)->median_ns > 0;
 }
 
@@ -207,9 +206,8 @@ struct picked plot_pick(const struct plot_data *d, enum table_id id, plot_wanted
     const struct table *const t = &tables[id];
     const struct rows *const all = &d->table[id];
     const bool but_reference = plot_leaves_out_reference(d, id);
-    struct picked k = {.table = t, .row = calloc(all->n + 1, sizeof(*k.row))};
+    struct picked k = {.table = t, .row = need_room(all->n + 1, sizeof(*k.row))};
 
-    NEED(k.row);
     for (size_t i = 0; i < all->n; i++) {
         const void *const row = (const char *)all->row + i * t->row_size;
         if (strcmp(row_text(t, row, "status"), row_status_name[ROW_OK]) == 0 &&

@@ -5,7 +5,6 @@
 
 #include "harness/util/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Does the column differ among the rows of the checkpoint? */
@@ -76,7 +75,6 @@ bool perplexity_bytes(struct plot_point *p, const void *row, const struct plot_d
 void perplexity_front(struct plot *p, const struct plot_data *d)
 {
     const int n = p->n;
-    (void)d;
 
     for (int i = 0; i < n; i++) {
         struct plot_point a = p->point[i];

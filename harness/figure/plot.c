@@ -155,12 +155,11 @@ static int rows_with(const struct plot *p, int need)
 static void drop_rows(struct plot *p)
 {
     const struct figure *const f = p->figure;
-    int *const keep = calloc((size_t)p->rows.n + 1, sizeof(*keep));
+    int *const keep = need_room((size_t)p->rows.n + 1, sizeof(*keep));
     const bool many = rows_with(p, 2) * p->columns.n > PANELS_OF_TWO;
     const int need = f->need == 2 && many ? 3 : f->need;
     int kept = 0, n = 0, thin = 0, beyond = 0;
 
-    NEED(keep);
     for (int r = 0; r < p->rows.n; r++) {
         const bool full = kept == ROWS_MAX, good = enough(p, r, need);
         thin += !good;
@@ -240,10 +239,9 @@ static int by_style(const void *a, const void *b)
 /* The used names in the order of the program's list; where[old] = new. */
 static int *sort_names(struct plot_names *names, const bool *used)
 {
-    int *const where = calloc((size_t)names->n + 1, sizeof(*where));
+    int *const where = need_room((size_t)names->n + 1, sizeof(*where));
     int n = 0;
 
-    NEED(where);
     for (int i = 0; i < names->n; i++)
         if (used[i])
             names->v[n++] = names->v[i];
@@ -271,9 +269,9 @@ static int by_place(const void *a, const void *b)
 
 static void sort_points(struct plot *p)
 {
-    bool *const used[] = {calloc((size_t)p->columns.n + 1, 1), calloc((size_t)p->series.n + 1, 1)};
+    bool *const used[] = {need_room((size_t)p->columns.n + 1, 1),
+                          need_room((size_t)p->series.n + 1, 1)};
 
-    NEED(used[0] && used[1]);
     for (int i = 0; i < p->n; i++)
         used[0][p->point[i].column] = used[1][p->point[i].series] = true;
     int *const column = sort_names(&p->columns, used[0]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The rows of figures as a run, with the samples of its folder: what rankings are made of. */
-#ifndef PLOT_RUN_H
-#define PLOT_RUN_H
+#pragma once
 
 #include "figure.h"
 
@@ -20,5 +19,3 @@ void plot_run_close(struct plot_run *r);
 
 /* Print the rankings of these rows on stderr, for people: stdout has the names of files. */
 void plot_run_rank(const struct plot_data *d, bool color);
-
-#endif

@@ -102,9 +102,9 @@ static void add_point(struct plot *p, const struct plot_data *d, const struct st
 }
 
 /* Its costs are those of the variant that it is named after. */
-static bool is_drawn(const struct study_entry *s)
+static bool is_drawn(const struct study_verdicts *all, const struct study_entry *s)
 {
-    return !s->is_task && s->lost == 0 && isfinite(s->test.mean) &&
+    return study_is_last(all, s) && !s->is_task && s->lost == 0 && isfinite(s->test.mean) &&
            strcmp(s->row->contender, s->row->variant) == 0;
 }
 
@@ -112,7 +112,7 @@ static void add_panel(struct plot *p, const struct plot_data *d, const struct st
                       const char *workload, bool state)
 {
     for (int i = 0; i < all->n; i++)
-        if (is_drawn(&all->v[i]))
+        if (is_drawn(all, &all->v[i]))
             add_point(p, d, &all->v[i], workload, state);
 }
 

@@ -203,18 +203,10 @@ static void put_csv(struct page *p, void (*print)(FILE *f, const struct page *p)
 static void points_csv(FILE *f, const struct page *p) { plot_print_csv(f, &p->plot); }
 static void put_numbers(struct page *p) { put_csv(p, points_csv); }
 
-static void columns_csv(FILE *f, const struct page *p)
-{
-    (void)p;
-    report_print_columns(f);
-}
+static void columns_csv(FILE *f, const struct page *p) { report_print_columns(f); }
 static void put_columns(struct page *p) { put_csv(p, columns_csv); }
 
-static void styles_csv(FILE *f, const struct page *p)
-{
-    (void)p;
-    report_print_styles(f);
-}
+static void styles_csv(FILE *f, const struct page *p) { report_print_styles(f); }
 static void put_styles(struct page *p) { put_csv(p, styles_csv); }
 
 static const struct plot_file *file_of(const struct page *p) { return &p->run->file[p->n_file]; }
@@ -465,8 +457,7 @@ enum status report_write(FILE *f, struct report *r, struct err *e)
     struct bytes text = {0};
     char path[FILE_PATH];
 
-    p.why = calloc((size_t)figure_count, sizeof(*p.why));
-    NEED(p.why);
+    p.why = need_room((size_t)figure_count, sizeof(*p.why));
     find_own(&p, path, FORM);
     if (p.st == OK)
         p.st = file_read(&text, path, e);

@@ -2,8 +2,7 @@
  *
  * One self-contained page about runs. The form is plots/report.html; this fills in the figures, the
  * tables as CSV in links, and names. The page's script draws the tables from the links. */
-#ifndef REPORT_H
-#define REPORT_H
+#pragma once
 
 #include "figure.h"
 
@@ -19,5 +18,3 @@ struct report {
 /* Write the page. Figures need a gnuplot that works; without it the page says so and counts
  * warnings. E_INTERRUPTED. */
 enum status report_write(FILE *f, struct report *r, struct err *e);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The CSV tables that the report's script reads: the rows of a run, the meanings of their columns,
  * the looks of lines, and the rankings. Independent of the page's form. */
-#ifndef REPORT_CSV_H
-#define REPORT_CSV_H
+#pragma once
 
 #include "figure.h"
 
@@ -25,5 +24,3 @@ void report_print_scores(FILE *f, const struct plot_data *d);
 
 /* What the run's study shows, as `bench study` prints it. */
 void report_judge(FILE *f, const struct plot_data *d);
-
-#endif

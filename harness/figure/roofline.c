@@ -3,10 +3,6 @@
  * The roofline: rows by their arithmetic intensity, and the measured ceilings. */
 #include "figure.h"
 
-#include "variants/base/cpu.h"
-
-#include <string.h>
-
 enum { KIND_POINT, KIND_FLOPS, KIND_BANDWIDTH, SERIES_IN_ONE = 16 };
 
 static bool has_peaks(const struct plot_data *d)

@@ -4,7 +4,7 @@
  * Student's interval; times are means. Figures read them in place of the table. */
 #include "seeds.h"
 
-#include "harness/measure/welch.h"
+#include "harness/measure/study_verdict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,8 @@ static bool same_score(const struct perplexity_row *a, const struct perplexity_r
 
 static bool same_contender(const struct study_row *a, const struct study_row *b)
 {
-    return strcmp(a->contender, b->contender) == 0 && strcmp(a->size, b->size) == 0;
+    return strcmp(a->contender, b->contender) == 0 && strcmp(a->size, b->size) == 0 &&
+           a->budget_tokens == b->budget_tokens;
 }
 
 /* Over the seeds of row i, which comes first of them. */
@@ -63,7 +64,8 @@ static void merge(struct perplexity_row *out, const struct study_row *const *of,
             if (v[k].tokens_per_s > 0)
                 ns += 1 / v[k].tokens_per_s, timed++;
         }
-    text_put(out->checkpoint, sizeof(out->checkpoint), of[i]->contender);
+    snprintf(out->checkpoint, sizeof(out->checkpoint), "%s%s", of[i]->contender,
+             study_budget_text(of[i]).s);
     if (timed > 0)
         out->tokens_per_s = timed / ns;
     if (seeds < 2)
@@ -86,14 +88,13 @@ struct scores scores_by_contender(const struct plot_data *d)
 {
     const struct perplexity_row *const v = d->table[TABLE_PERPLEXITY].row;
     const size_t n = d->table[TABLE_PERPLEXITY].n;
-    const struct study_row **const of = calloc(n + 1, sizeof(const struct study_row *));
-    double *const work = calloc(n + 1, sizeof(*work));
+    const struct study_row **const of = need_room(n + 1, sizeof(const struct study_row *));
+    double *const work = need_room(n + 1, sizeof(*work));
     struct scores s = {.data = *d,
-                       .row = calloc(n + 1, sizeof(*s.row)),
-                       .of = calloc(n + 1, sizeof(const struct study_row *))};
+                       .row = need_room(n + 1, sizeof(*s.row)),
+                       .of = need_room(n + 1, sizeof(const struct study_row *))};
     size_t kept = 0;
 
-    NEED(of && work && s.row && s.of);
     for (size_t i = 0; i < n; i++)
         of[i] = trained(d, &v[i]);
     for (size_t i = 0; i < n; i++) {

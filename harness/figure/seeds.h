@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Scores of a study as one row a contender, for figures. */
-#ifndef SEEDS_H
-#define SEEDS_H
+#pragma once
 
 #include "figure.h"
 
@@ -16,5 +15,3 @@ struct scores {
  * as they are. Keeps pointers into `d`. */
 struct scores scores_by_contender(const struct plot_data *d);
 void scores_free(struct scores *s);
-
-#endif

@@ -31,7 +31,6 @@ bool speed_point(struct plot_point *p, const void *row, const struct plot_data *
     const struct latency_row *const r = row;
     const bool model = is_decode(r) || strcmp(r->workload, workload_name[WORK_SEGMENT]) == 0;
     const double tokens = (double)r->seq_tokens * (double)r->batch_size;
-    (void)d;
 
     if (plot_is_reference(r->backend) || !model || r->seq_tokens <= 0 || r->batch_size <= 0 ||
         r->mem_tokens <= 0 || !(r->median_ns > 0))
@@ -121,7 +120,6 @@ void speed_slowdown(struct plot *p, const struct plot_data *d)
     const char *variant =
         NULL; /* the variant whose window the others are compared with: the first */
     bool others = false;
-    (void)d;
 
     for (int i = 0; i < p->n; i++) {
         const struct latency_row *const r = p->point[i].source;

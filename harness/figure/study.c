@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The figure of a study: difference in quality against difference in time, with both intervals. */
+ * The figures of a study: difference in quality against difference in time, with both intervals, and quality
+ * over budgets. */
 #include "figure.h"
 #include "harness/measure/study_verdict.h"
 
@@ -46,8 +47,7 @@ static bool is_first_origin(const struct study_verdicts *v, int i)
 
     for (int k = 0; k < i; k++) {
         const struct study_row *const before = v->v[k].row;
-        if (is_origin(before) && strcmp(before->corpus, r->corpus) == 0 &&
-            strcmp(before->size, r->size) == 0)
+        if (is_origin(before) && study_same_place(before, r))
             return false;
     }
     return is_origin(r);
@@ -79,6 +79,42 @@ void study_differences(struct plot *p, const struct plot_data *d)
     else if (left_out > 0)
         snprintf(p->why, sizeof(p->why), "not drawn, because not tested or not timed: %d",
                  left_out);
+    if (p->n > 0)
+        plot_wrap(p, PANELS_ABREAST);
+    study_verdicts_free(&v);
+}
+
+void study_over_budgets(struct plot *p, const struct plot_data *d)
+{
+    struct study_verdicts v = study_verdicts_make(&d->table[TABLE_STUDY], 0);
+    int left_out = 0;
+
+    plot_one_column(p);
+    for (int i = 0; i < v.n; i++) {
+        const struct study_entry *const s = &v.v[i];
+        struct study_row panel = *s->row;
+        struct plot_point a = plot_point_empty();
+        panel.budget_tokens = I64_EMPTY;
+        if (s->is_task || s->row->budget_tokens == I64_EMPTY)
+            continue;
+        if (s->lost > 0 || s->test.n == 0) {
+            left_out++;
+            continue;
+        }
+        const struct interval mean = mean_interval(s->test);
+        a.row = study_panel(p, &panel);
+        a.series = study_series(p, s->row);
+        a.x = (double)s->row->budget_tokens;
+        a.y = mean.mid;
+        a.low = mean.low;
+        a.high = mean.high;
+        plot_add(p, &a);
+    }
+    snprintf(p->y_title, sizeof(p->y_title), "test loss (nats per %.60s)", study_unit(d));
+    if (p->n == 0)
+        snprintf(p->why, sizeof(p->why), "the folder has no study with budgets");
+    else if (left_out > 0)
+        snprintf(p->why, sizeof(p->why), "not drawn, because seeds have no score: %d", left_out);
     if (p->n > 0)
         plot_wrap(p, PANELS_ABREAST);
     study_verdicts_free(&v);

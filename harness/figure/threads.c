@@ -87,7 +87,6 @@ void threads_speedup(struct plot *p, const struct plot_data *d)
     struct plot_point *const times = p->point;
     const struct plot_names shapes = p->rows;
     const int n = p->n;
-    (void)d;
 
     p->point = NULL;
     p->rows = (struct plot_names){0};

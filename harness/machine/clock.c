@@ -60,9 +60,8 @@ static int find_team(const struct clocks *c)
 enum status clocks_open(struct clocks *c, int threads, struct err *e)
 {
     *c = (struct clocks){.threads = threads};
-    c->id = calloc((size_t)threads, sizeof(*c->id));
-    c->cpu_ns = calloc((size_t)threads, sizeof(*c->cpu_ns));
-    NEED(c->id && c->cpu_ns);
+    c->id = need_room((size_t)threads, sizeof(*c->id));
+    c->cpu_ns = need_room((size_t)threads, sizeof(*c->cpu_ns));
     const int known = find_team(c);
     return known == threads
                ? OK

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The clocks of a timed block, the cost of reading them, and a pause. */
-#ifndef CLOCK_H
-#define CLOCK_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -50,5 +49,3 @@ struct clock_facts {
     double resolution_ns; /* smallest step seen between two readings */
 };
 struct clock_facts clock_facts(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The energy that the machine's CPU packages use, from the kernel's powercap counters. Virtual machines
  * have none, and most systems let only root read them. */
-#ifndef ENERGY_H
-#define ENERGY_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -25,5 +24,3 @@ void energy_start(struct energy *e);
 /* Joules of all packages since energy_start, what is idle included; NAN if unknown. The kernel renews
  * the counters every millisecond. */
 double energy_joules(const struct energy *e);
-
-#endif

@@ -3,6 +3,7 @@
  * Facts about the machine, from the CPU, /proc, /sys and hwloc. */
 #include "env.h"
 
+#include "clock.h"
 #include "harness/util/fileio.h"
 #include "harness/util/suggest.h"
 #include "harness/util/text.h"
@@ -133,14 +134,13 @@ static void libc_name(char *buf, size_t size)
 /* Two runtimes in one process mean two thread pools, so all are listed. */
 static int note_openmp(struct dl_phdr_info *info, size_t info_size, void *arg)
 {
-    struct env_facts *const f = arg;
+    struct env_row *const row = arg;
     const char *const slash = strrchr(info->dlpi_name, '/');
     const char *const name = slash ? slash + 1 : info->dlpi_name;
 
-    (void)info_size;
     if (strncmp(name, "libgomp", 7) == 0 || strncmp(name, "libomp", 6) == 0 ||
         strncmp(name, "libiomp", 7) == 0)
-        text_join(f->openmp, sizeof(f->openmp), " ", name);
+        text_join(row->openmp, sizeof(row->openmp), " ", name);
     return 0;
 }
 
@@ -148,12 +148,12 @@ static int note_openmp(struct dl_phdr_info *info, size_t info_size, void *arg)
 static void host_hash(const struct env_facts *f, char *buf, size_t size)
 {
     const int64_t gib = (int64_t)1 << 30;
-    char text[512];
-    const int n =
-        snprintf(text, sizeof(text), "%s|%s|%d %d %d %d %d|%zu %zu %zu %d|%lld|%s", f->cpu_model,
-                 f->isa, f->topo.packages, f->topo.numa_nodes, f->topo.cores, f->topo.cpus,
-                 f->topo.smt, f->topo.l1d_bytes, f->topo.l2_bytes, f->topo.l3_bytes,
-                 f->topo.l3_count, (long long)((f->memory_bytes + gib / 2) / gib), f->hypervisor);
+    char text[LINE_SIZE + 512];
+    const int n = snprintf(text, sizeof(text), "%s|%s|%d %d %d %d %d|%zu %zu %zu %d|%lld|%s",
+                           f->row.cpu_model, f->row.isa, f->topo.packages, f->topo.numa_nodes,
+                           f->topo.cores, f->topo.cpus, f->topo.smt, f->topo.l1d_bytes,
+                           f->topo.l2_bytes, f->topo.l3_bytes, f->topo.l3_count,
+                           (long long)((f->row.memory_bytes + gib / 2) / gib), f->row.hypervisor);
 
     CHECK(n > 0 && (size_t)n < sizeof(text));
     snprintf(buf, size, "%016llx", (unsigned long long)XXH3_64bits(text, (size_t)n));
@@ -215,39 +215,75 @@ void env_kernel_options(char *line)
     *to = '\0';
 }
 
+/* Some are what a user has set, or a hypervisor. */
+static void clean_texts(struct env_row *row)
+{
+    const struct table *const t = &tables[TABLE_ENV];
+
+    for (int i = 0; i < t->n; i++) {
+        const struct column *const c = &t->columns[i];
+        char text[PAGE_TEXT_SIZE], *const at = (char *)row + c->offset;
+        if (c->type == COLUMN_TEXT) {
+            memcpy(text, at, c->size);
+            text_put(at, c->size, text);
+        }
+    }
+}
+
 /* ---- public ------------------------------------------------------------------------------- */
 
-void env_gather(const struct topo *t, struct env_facts *f)
+void env_gather(const struct topo *topo, struct env_facts *f)
 {
-    *f = (struct env_facts){.clock = clock_facts(),
-                            .memory_bytes = memory("MemTotal"),
-                            .memory_free_bytes = memory("MemAvailable")};
+    const struct clock_facts clock = clock_facts();
+    struct env_row *const row = &f->row;
+    struct topo_facts *const t = &f->topo;
+
+    *row = env_row_empty();
     f->quota = quota_find("");
-    topo_facts(t, &f->topo);
-    snprintf(f->hwloc, sizeof(f->hwloc), "%s", topo_library);
-    if (gethostname(f->hostname, sizeof(f->hostname) - 1) != 0)
-        f->hostname[0] = '\0';
-    kernel_name(f->kernel, sizeof(f->kernel));
-    cpu_name(f->cpu_model, sizeof(f->cpu_model));
-    file_key("/proc/cpuinfo", "microcode", f->microcode, sizeof(f->microcode));
-    snprintf(f->isa, sizeof(f->isa), "%s", isa_name[cpu_isa_unmasked()]);
-    snprintf(f->max_isa, sizeof(f->max_isa), "%s", isa_name[cpu_isa()]);
-    hypervisor_name(f->hypervisor, sizeof(f->hypervisor));
-    huge_page_mode(f->huge_pages, sizeof(f->huge_pages));
-    governor_of(t, f->governor, sizeof(f->governor));
-    boost_state(f->boost, sizeof(f->boost));
-    file_key("/proc/sys/kernel/randomize_va_space", "", f->aslr, sizeof(f->aslr));
-    mitigations(f->mitigations, sizeof(f->mitigations));
-    file_key("/proc/cmdline", "", f->kernel_options, sizeof(f->kernel_options));
-    env_kernel_options(f->kernel_options);
+    topo_facts(topo, t);
+    row->clock_resolution_ns = clock.resolution_ns;
+    row->clock_overhead_ns = clock.overhead_ns;
+    row->memory_bytes = memory("MemTotal");
+    row->memory_free_bytes = memory("MemAvailable");
+    row->cpu_quota = f->quota.cpus;
+    row->packages = t->packages;
+    row->numa_nodes = t->numa_nodes;
+    row->cores = t->cores;
+    row->cpus = t->cpus;
+    row->smt = t->smt;
+    row->allowed_cores = t->allowed_cores;
+    row->allowed_cpus = t->allowed_cpus;
+    row->core_kinds = t->kinds;
+    row->l1d_bytes = (int64_t)t->l1d_bytes;
+    row->l2_bytes = (int64_t)t->l2_bytes;
+    row->l3_bytes = (int64_t)t->l3_bytes;
+    row->l3_count = t->l3_count;
+    snprintf(row->cpuset, sizeof(row->cpuset), "%s", t->cpuset);
+    snprintf(row->hwloc_version, sizeof(row->hwloc_version), "%s", topo_library);
+    if (gethostname(row->hostname, sizeof(row->hostname) - 1) != 0)
+        row->hostname[0] = '\0';
+    kernel_name(row->kernel, sizeof(row->kernel));
+    cpu_name(row->cpu_model, sizeof(row->cpu_model));
+    file_key("/proc/cpuinfo", "microcode", row->microcode, sizeof(row->microcode));
+    snprintf(row->isa, sizeof(row->isa), "%s", isa_name[cpu_isa_unmasked()]);
+    snprintf(row->max_isa, sizeof(row->max_isa), "%s", isa_name[cpu_isa()]);
+    hypervisor_name(row->hypervisor, sizeof(row->hypervisor));
+    huge_page_mode(row->huge_pages, sizeof(row->huge_pages));
+    governor_of(topo, row->governor, sizeof(row->governor));
+    boost_state(row->boost, sizeof(row->boost));
+    file_key("/proc/sys/kernel/randomize_va_space", "", row->aslr, sizeof(row->aslr));
+    mitigations(row->mitigations, sizeof(row->mitigations));
+    file_key("/proc/cmdline", "", row->kernel_options, sizeof(row->kernel_options));
+    env_kernel_options(row->kernel_options);
     file_key("/sys/devices/system/clocksource/clocksource0/current_clocksource", "",
-             f->clock_source, sizeof(f->clock_source));
-    libc_name(f->libc, sizeof(f->libc));
-    dl_iterate_phdr(note_openmp, f);
-    env_overrides(environ, f->overrides, sizeof(f->overrides));
-    if (getloadavg(&f->load_1min, 1) != 1)
-        f->load_1min = 0;
-    host_hash(f, f->host_id, sizeof(f->host_id));
+             row->clock_source, sizeof(row->clock_source));
+    libc_name(row->libc, sizeof(row->libc));
+    dl_iterate_phdr(note_openmp, row);
+    env_overrides(environ, row->env_overrides, sizeof(row->env_overrides));
+    if (getloadavg(&row->load_1min, 1) != 1)
+        row->load_1min = 0;
+    host_hash(f, row->host_id, sizeof(row->host_id));
+    clean_texts(row);
 }
 
 int env_threads(const struct topo *t)
@@ -273,10 +309,10 @@ static void cache_size(size_t bytes, char *buf, size_t size)
 void env_summary(const struct env_facts *f, char *buf, size_t size)
 {
     const struct topo_facts *const t = &f->topo;
-    char cpus[96], l2[24], l3[24];
+    char cpus[TEXT_SIZE + 32], l2[24], l3[24];
 
-    if (f->hypervisor[0])
-        snprintf(cpus, sizeof(cpus), "%d vCPU (%s)", t->allowed_cpus, f->hypervisor);
+    if (f->row.hypervisor[0])
+        snprintf(cpus, sizeof(cpus), "%d vCPU (%s)", t->allowed_cpus, f->row.hypervisor);
     else if (t->smt)
         snprintf(cpus, sizeof(cpus), "%d core%s, %d threads", t->allowed_cores,
                  t->allowed_cores == 1 ? "" : "s", t->allowed_cpus);
@@ -285,9 +321,9 @@ void env_summary(const struct env_facts *f, char *buf, size_t size)
                  t->allowed_cores == 1 ? "" : "s");
     cache_size(t->l2_bytes, l2, sizeof(l2));
     cache_size(t->l3_bytes, l3, sizeof(l3));
-    snprintf(buf, size, "%s, %s, %d NUMA node%s%s%s%s%s, %s", f->cpu_model, cpus, t->numa_nodes,
+    snprintf(buf, size, "%s, %s, %d NUMA node%s%s%s%s%s, %s", f->row.cpu_model, cpus, t->numa_nodes,
              t->numa_nodes == 1 ? "" : "s", t->l2_bytes ? ", L2 " : "", t->l2_bytes ? l2 : "",
-             t->l3_bytes ? ", L3 " : "", t->l3_bytes ? l3 : "", f->isa);
+             t->l3_bytes ? ", L3 " : "", t->l3_bytes ? l3 : "", f->row.isa);
 }
 
 struct env_ticks env_ticks(void)

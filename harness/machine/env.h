@@ -3,38 +3,17 @@
  * Facts about machine and system that are recorded with a run, and the environment of measuring
  * children. build.h has the facts about the build. Only a child that opened a library knows what it
  * chose (BLAS kernels). */
-#ifndef ENV_H
-#define ENV_H
+#pragma once
 
-#include "clock.h"
+#include "harness/table/record.h"
 #include "quota.h"
 #include "topo.h"
 
+/* What columns.h calls by the same names is in `row`: the rest of the row is empty. */
 struct env_facts {
-    char host_id[17]; /* 16 hex digits of the stable facts */
-    char hostname[64];
-    char kernel[256];    /* "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-18-amd64" */
-    char cpu_model[128]; /* "AMD EPYC" */
-    char microcode[32];  /* "0xa101148"; "" if the kernel does not tell */
-    char isa[16];        /* best level of CPU and operating system, without --max-isa */
-    char max_isa[16];    /* with --max-isa */
-    char hypervisor[32]; /* "KVM"; "" on bare metal */
-    char huge_pages[16]; /* "always", "madvise", "never"; "" if the kernel has none */
-    char governor[32];   /* of the first allowed CPU; "none" if the kernel shows none */
-    char boost[8];       /* "on", "off"; "" if the kernel does not tell */
-    char openmp[64];     /* runtimes loaded in this process: "libgomp.so.1" */
-    char hwloc[16];
-    char libc[32];          /* "glibc 2.36"; "" of another one */
-    char aslr[8];           /* randomize_va_space: "0", "1", "2"; "" if the kernel does not tell */
-    char mitigations[1024]; /* "NAME=what;..." of what the CPU is vulnerable to; cut if longer */
-    char kernel_options[1024]; /* of /proc/cmdline what changes times; cut if longer */
-    char clock_source[32];     /* "tsc"; "" if the kernel does not tell */
-    char overrides[1024];      /* "NAME=value;..." of library variables; ends in "..." if cut */
+    struct env_row row;
     struct topo_facts topo;
     struct quota quota;
-    struct clock_facts clock;
-    int64_t memory_bytes, memory_free_bytes; /* 0 = unknown */
-    double load_1min;
 };
 
 /* Never fails: what cannot be read stays empty or 0. Takes a millisecond (the clock). */
@@ -76,5 +55,3 @@ char **env_child_environment(char *const *parent, const char *openblas_core,
  * stack of a program that is started with it. Free it with env_free. */
 char **env_padded(char *const *environment, int bytes);
 void env_free(char **environment);
-
-#endif

@@ -61,32 +61,15 @@ void env_silence_libraries(void)
         unsetenv(names[i]);
 }
 
-static char *core_variable(const char *core)
-{
-    char *text;
-
-    NEED(asprintf(&text, "OPENBLAS_CORETYPE=%s", core) >= 0);
-    return text;
-}
-
 /* The library expects upper case. */
 static char *isa_variable(const char *isa)
 {
     static const char name[] = "ONEDNN_MAX_CPU_ISA=";
-    char *text;
+    char *const text = need_text("%s%s", name, isa);
 
-    NEED(asprintf(&text, "%s%s", name, isa) >= 0);
     for (char *c = text + strlen(name); *c; c++)
         *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
     return text;
-}
-
-static char *copy_of(const char *variable)
-{
-    char *const copy = strdup(variable);
-
-    NEED(copy);
-    return copy;
 }
 
 /* Room for `more` and the end of the list. */
@@ -96,9 +79,7 @@ static char **room_for(char *const *environment, size_t more)
 
     while (environment[n])
         n++;
-    char **const env = calloc(n + more + 1, sizeof(*env));
-    NEED(env);
-    return env;
+    return need_room(n + more + 1, sizeof(char *));
 }
 
 char **env_child_environment(char *const *parent, const char *openblas_core,
@@ -112,12 +93,12 @@ char **env_child_environment(char *const *parent, const char *openblas_core,
     for (; *parent; parent++) {
         const struct prefix *const p = prefix_of(*parent);
         if (!p || !p->removed)
-            env[n++] = copy_of(*parent);
+            env[n++] = need_text("%s", *parent);
     }
     for (size_t i = 0; i < ARRAY_LEN(added); i++)
-        env[n++] = copy_of(added[i]);
+        env[n++] = need_text("%s", added[i]);
     if (openblas_core)
-        env[n++] = core_variable(openblas_core);
+        env[n++] = need_text("OPENBLAS_CORETYPE=%s", openblas_core);
     if (onednn_max_isa)
         env[n++] = isa_variable(onednn_max_isa);
     return env;
@@ -129,8 +110,8 @@ char **env_padded(char *const *environment, int bytes)
     size_t n = 0;
 
     for (; environment[n]; n++)
-        copy[n] = copy_of(environment[n]);
-    NEED(asprintf(&copy[n], "BENCH_PADDING=%0*d", bytes, 0) >= 0);
+        copy[n] = need_text("%s", environment[n]);
+    copy[n] = need_text("BENCH_PADDING=%0*d", bytes, 0);
     return copy;
 }
 

@@ -4,69 +4,27 @@
 #include "env_row.h"
 
 #include "harness/cli/build.h"
+#include "harness/util/fileio.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
 
 #define PUT(column, text) text_put(row->column, sizeof(row->column), (text))
-
-static void put_machine(struct env_row *row, const struct env_facts *f)
-{
-    const struct topo_facts *t = &f->topo;
-
-    PUT(host_id, f->host_id);
-    PUT(hostname, f->hostname);
-    PUT(kernel, f->kernel);
-    PUT(cpu_model, f->cpu_model);
-    PUT(microcode, f->microcode);
-    PUT(isa, f->isa);
-    PUT(max_isa, f->max_isa);
-    PUT(hypervisor, f->hypervisor);
-    PUT(huge_pages, f->huge_pages);
-    PUT(governor, f->governor);
-    PUT(boost, f->boost);
-    PUT(libc, f->libc);
-    PUT(aslr, f->aslr);
-    PUT(mitigations, f->mitigations);
-    PUT(kernel_options, f->kernel_options);
-    PUT(clock_source, f->clock_source);
-    PUT(cpuset, t->cpuset);
-    row->packages = t->packages;
-    row->numa_nodes = t->numa_nodes;
-    row->cores = t->cores;
-    row->cpus = t->cpus;
-    row->smt = t->smt;
-    row->allowed_cores = t->allowed_cores;
-    row->allowed_cpus = t->allowed_cpus;
-    row->l1d_bytes = (int64_t)t->l1d_bytes;
-    row->l2_bytes = (int64_t)t->l2_bytes;
-    row->l3_bytes = (int64_t)t->l3_bytes;
-    row->l3_count = t->l3_count;
-    row->memory_bytes = f->memory_bytes;
-    row->memory_free_bytes = f->memory_free_bytes;
-    row->load_1min = f->load_1min;
-    row->cpu_quota = f->quota.cpus;
-    row->core_kinds = t->kinds;
-    row->clock_resolution_ns = f->clock.resolution_ns;
-    row->clock_overhead_ns = f->clock.overhead_ns;
-}
 
 void env_row_begin(struct env_row *row, const struct env_facts *f, const struct options *opt,
                    const char *run_id, const char *started_at_utc)
 {
-    *row = env_row_empty();
+    *row = f->row;
     PUT(run_id, run_id);
     PUT(started_at_utc, started_at_utc);
     PUT(bench_version, build_version);
     PUT(git_commit, build_commit);
     PUT(compiler, build_compiler);
     PUT(compiler_flags, build_flags);
-    PUT(openmp, f->openmp);
-    PUT(hwloc_version, f->hwloc);
-    PUT(env_overrides, f->overrides);
     row->git_dirty = build_dirty;
-    put_machine(row, f);
     char *const line = options_command_line(opt);
     PUT(argv, line);
     free(line);
@@ -103,12 +61,28 @@ void env_row_peaks(struct env_row *row, const struct peaks *p)
     row->read_byte_per_s_dram = p->dram;
 }
 
+/* Once each. */
+static void put_kernel(struct env_row *row, const char *name, const char *file)
+{
+    struct bytes all;
+
+    if (strstr(row->outside_kernels, file) || file_read(&all, file, NULL) != OK)
+        return;
+    text_append(row->outside_kernels, sizeof(row->outside_kernels), "%s%s %s xxh3=%016llx",
+                row->outside_kernels[0] ? ";" : "", name, file,
+                (unsigned long long)XXH3_64bits(all.data, all.n));
+    free(all.data);
+}
+
 /* OpenBLAS describes itself as "OpenBLAS 0.3.21 DYNAMIC_ARCH ... SkylakeX MAX_THREADS=64"; our
- * oneDNN backend describes its library as "oneDNN 2.6.3 openmp avx512_core". */
+ * oneDNN backend describes its library as "oneDNN 2.6.3 openmp avx512_core", and that of kernels from
+ * files theirs as "outside NAME@VERSION FILE". */
 void env_row_library(struct env_row *row, const char *core, const char *config)
 {
     char version[TEXT_SIZE], threading[TEXT_SIZE];
 
+    if (sscanf(config, "outside %127s %127s", version, threading) == 2)
+        put_kernel(row, version, threading);
     if (sscanf(config, "oneDNN %63s %63s", version, threading) == 2) {
         PUT(onednn_version, version);
         PUT(onednn_threading, threading);

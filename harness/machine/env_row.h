@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The one row of env.csv: filled at the start of the run, completed as more is known. */
-#ifndef ENV_ROW_H
-#define ENV_ROW_H
+#pragma once
 
 #include "env.h"
 #include "harness/cli/options.h"
@@ -18,5 +17,3 @@ void env_row_library(struct env_row *row, const char *core, const char *config);
 /* `throttled`: periods in which the quota stopped the run, if there is one. */
 void env_row_end(struct env_row *row, const char *finished_at_utc, int exit_code, double steal_pct,
                  int64_t throttled);
-
-#endif

@@ -77,10 +77,12 @@ static size_t far_bytes(size_t l3s)
 }
 
 /* Half of each cache that a thread has to itself, leaving room for other lines. An L3 slice is at
- * least 1.5 L2, so that the L2 cannot hold it. */
+ * least 1.5 L2, so that the L2 cannot hold it, and no more than tells the two apart: L3s of shared
+ * machines have hundreds of megabytes, which take long to map. */
 static struct slices slices_of(const struct topo *t, int threads, const int *cpus, double seconds)
 {
     enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
+    const size_t enough = 16 << 20; /* of an L3 */
     const double byte_per_s = 10e9; /* of a slow machine's memory */
     const struct crowd c = crowd_of(t, threads, cpus);
     struct topo_facts f;
@@ -90,6 +92,8 @@ static struct slices slices_of(const struct topo *t, int threads, const int *cpu
     s.l1 = f.l1d_bytes / (size_t)(2 * c.per_core) / PAGE * PAGE;
     s.l2 = f.l2_bytes / (size_t)(2 * c.per_core) / PAGE * PAGE;
     s.l3 = f.l3_bytes / (size_t)(2 * max_int(c.per_l3, 1)) / PAGE * PAGE;
+    if (s.l3 > 8 * f.l2_bytes && s.l3 > enough)
+        s.l3 = 8 * f.l2_bytes > enough ? 8 * f.l2_bytes : enough;
     if (s.l3 > 0 && s.l3 < f.l2_bytes * 3 / 2)
         s.l3 = round_up(f.l2_bytes * 3 / 2, PAGE);
 

@@ -3,8 +3,7 @@
  * Measured peaks of this machine: multiply-adds per second of each instruction set, and bytes read
  * per second from each level of the memory. Rows of the tables are related to these numbers, so
  * they come from the same run, the same threads and the same CPUs. */
-#ifndef PEAK_H
-#define PEAK_H
+#pragma once
 
 #include "topo.h"
 #include "variants/base/base.h"
@@ -46,5 +45,3 @@ extern const struct peak_loops peak_loops_base;
 #define X(ID, name, flags) extern const struct peak_loops peak_loops_##name;
 ISA_LIST(X)
 #undef X
-
-#endif

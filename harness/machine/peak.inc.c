@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * The loops of a roofline, included once per instruction set by peak_*.c, which define the vector:
- * types VF (floats) and VI (bits), V_ONE(x), V_FMA(a, b, c) = a * b + c, V_LOAD, V_OR, V_ZERO,
- * V_STORE_F, V_STORE_I; and V_FLOP, the flop of a lane of V_FMA, if it is not 2. */
+ * V_BYTES, V_FMA(a, b, c) = a * b + c; and V_FLOP, the flop of a lane of V_FMA, if it is not 2. */
 #include "peak.h"
 
 /* Fourteen chains and two constants fill sixteen registers. A fused multiply-add of latency 4, two
  * per cycle, needs eight; separate multiply and add, latency 6 together, need twelve. */
 #define CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
 #define STREAMS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+
+/* Of floats, of bits. */
+typedef float VF __attribute__((vector_size(V_BYTES)));
+typedef uint64_t VI __attribute__((vector_size(V_BYTES), may_alias));
 
 enum { N_CHAINS = 14, N_STREAMS = 8, LANES = sizeof(VF) / sizeof(float) };
 
@@ -23,10 +26,9 @@ static const volatile float start = 1.5f;
 
 static double fma_loop(uint64_t iterations)
 {
-    const VF a = V_ONE(0.75f), b = V_ONE(0.25f);
-    float lane[LANES];
+    const VF zero = {0}, a = zero + 0.75f, b = zero + 0.25f;
     double sum = 0;
-#define X(n) VF x##n = V_ONE(start + 0.0625f * n);
+#define X(n) VF x##n = zero + (start + 0.0625f * n);
     CHAINS(X)
 #undef X
 
@@ -36,9 +38,8 @@ static double fma_loop(uint64_t iterations)
 #undef X
     }
 #define X(n)                                                                                       \
-    V_STORE_F(lane, x##n);                                                                         \
     for (int i = 0; i < LANES; i++)                                                                \
-        sum += lane[i];
+        sum += x##n[i];
     CHAINS(X)
 #undef X
     return sum / (N_CHAINS * LANES);
@@ -47,25 +48,24 @@ static double fma_loop(uint64_t iterations)
 static uint64_t read_loop(const void *buf, size_t bytes, uint64_t passes)
 {
     const unsigned char *const end = (const unsigned char *)buf + bytes;
-    uint64_t lane[sizeof(VI) / sizeof(uint64_t)], all = 0;
-#define X(n) VI x##n = V_ZERO();
+    uint64_t all = 0;
+#define X(n) VI x##n = {0};
     STREAMS(X)
 #undef X
 
     for (; passes > 0; passes--) {
         for (const unsigned char *p = buf; p < end; p += N_STREAMS * sizeof(VI)) {
-#define X(n) x##n = V_OR(x##n, V_LOAD(p + n * sizeof(VI)));
+#define X(n) x##n |= *(const VI *)(p + n * sizeof(VI));
             STREAMS(X)
 #undef X
         }
         __asm__ volatile("" ::: "memory"); /* forces every pass to read again */
     }
-#define X(n) x0 = V_OR(x0, x##n);
+#define X(n) x0 |= x##n;
     STREAMS(X)
 #undef X
-    V_STORE_I(lane, x0);
     for (size_t i = 0; i < sizeof(VI) / sizeof(uint64_t); i++)
-        all |= lane[i];
+        all |= x0[i];
     return all;
 }
 

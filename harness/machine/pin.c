@@ -81,10 +81,9 @@ enum status pin_team(struct team *t, const struct topo *topo, const char *policy
 enum status pin_team_seen(struct team *t, const struct topo *topo, const char *policy, int threads,
                           int (*where)(const struct topo *), struct err *e)
 {
-    struct place *p = calloc((size_t)threads, sizeof(*p));
-    int *cpus = calloc((size_t)threads, sizeof(*cpus));
+    struct place *p = need_room((size_t)threads, sizeof(*p));
+    int *cpus = need_room((size_t)threads, sizeof(*cpus));
 
-    NEED(p && cpus);
     enum status st = topo_plan(topo, policy, threads, cpus, e);
     for (int i = 0; i < threads; i++)
         p[i] = (struct place){.want = cpus[i], .is = -2};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Set-up of a measuring child: pin every OpenMP thread, and read its own resident memory. */
-#ifndef PIN_H
-#define PIN_H
+#pragma once
 
 #include "topo.h"
 
@@ -28,5 +27,3 @@ enum status pin_team_seen(struct team *t, const struct topo *topo, const char *p
 double vm_hwm_bytes(void);
 /* Restart it from what is resident now, if the kernel can. */
 void vm_hwm_restart(void);
-
-#endif

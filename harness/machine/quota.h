@@ -2,8 +2,7 @@
  *
  * The CPU quota of this process's control group: how much of the CPUs it may use, and how often it
  * was stopped for having used it. Of containers, batch systems and systemd; versions 1 and 2. */
-#ifndef QUOTA_H
-#define QUOTA_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -21,5 +20,3 @@ int64_t quota_throttled(const struct quota *q);
 
 /* At most `threads`, and no more than can run all the time; at least one. */
 int quota_threads(const struct quota *q, int threads);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The machine as hwloc sees it: the CPUs that this process may use, the placement of a case's
  * threads and memory, and the check that threads run where they were put. */
-#ifndef TOPO_H
-#define TOPO_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -76,5 +75,3 @@ extern const char *const topo_library;
 
 /* "0-3,8" from a list of CPU numbers (sorted, deduplicated; -1 entries are left out). */
 void topo_format_cpus(const int *cpus, int n, char *buf, size_t size);
-
-#endif

@@ -84,8 +84,7 @@ static enum status plan_kind(const struct topo *t, enum cores which, int threads
                     "--pin %s: the cores allowed here are of one kind  -> use --pin compact",
                     cores_policy[which]);
     topo_cpus(t, &n);
-    struct topo_cpu *const some = malloc((size_t)n * sizeof(*some));
-    NEED(some);
+    struct topo_cpu *const some = need_room((size_t)n, sizeof(*some));
     n = select_cores(t, which, some);
     if (threads <= n)
         put_sorted(cpus, threads, some, n, by_compact);
@@ -126,8 +125,7 @@ static enum status plan_sorted(const struct topo *t, int (*order)(const void *, 
                     "--pin none to oversubscribe knowingly",
                     threads, n, n == 1 ? "" : "s", f.cpuset, n);
     }
-    struct topo_cpu *const sorted = malloc((size_t)n * sizeof(*sorted));
-    NEED(sorted);
+    struct topo_cpu *const sorted = need_room((size_t)n, sizeof(*sorted));
     memcpy(sorted, all, (size_t)n * sizeof(*sorted));
     put_sorted(cpus, threads, sorted, n, order);
     free(sorted);
@@ -217,8 +215,7 @@ static enum status plan_list(const struct topo *t, const char *list, int threads
     int room, n;
 
     topo_cpus(t, &room);
-    int *const named = malloc((size_t)max_int(room, 1) * sizeof(*named));
-    NEED(named);
+    int *const named = need_room((size_t)max_int(room, 1), sizeof(*named));
     enum status st = read_list(t, list, named, room, &n, e);
     if (st == OK && n < threads)
         st = fail(

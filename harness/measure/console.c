@@ -292,10 +292,12 @@ static void check_text(const struct result *r, char *buf, size_t size)
         snprintf(buf, size, "%s", r->bcase->opt->check ? "ok" : "none");
 }
 
-/* Fewer than INTERVAL_SAMPLES have no interval. */
+/* Fewer than INTERVAL_SAMPLES have no interval. That of one launch does not tell where others lie. */
 static void interval_text(const struct result *r, char *buf, size_t size)
 {
-    if (isfinite(r->sum.ci_low))
+    if (isfinite(r->sum.ci_low) && r->sum.launches == 1)
+        snprintf(buf, size, "one launch");
+    else if (isfinite(r->sum.ci_low))
         snprintf(buf, size, "[%s %s]", units_ns(r->sum.ci_low).s, units_ns(r->sum.ci_high).s);
     else
         snprintf(buf, size, "range of %d", r->sum.used);
@@ -311,7 +313,8 @@ static void print_reason(const struct console *s, const struct result *r, const 
                          char *variant)
 {
     enum { STATUS = 13, REASON = 9 }; /* columns: "  skipped: ..", before further lines */
-    const bool bad = r->status == ROW_WRONG || r->status == ROW_FAILED || r->status == ROW_TIMEOUT;
+    const bool bad = r->status == ROW_WRONG || r->status == ROW_FAILED ||
+                     r->status == ROW_TIMEOUT || r->status == ROW_SUSPECT;
     char line[TABLE_LINE], whole[TABLE_LINE + LINE_SIZE + 32];
 
     lay_out_within(s, s->width - STATUS, text, MEDIAN, variant, line);

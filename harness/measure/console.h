@@ -3,8 +3,7 @@
  * What a sweep shows: the table on standard output as groups finish, and the progress line on
  * standard error. Formats for programs (csv, jsonl) print rows of one
  * table. */
-#ifndef CONSOLE_H
-#define CONSOLE_H
+#pragma once
 
 #include "console_labels.h"
 #include "harness/util/progress.h"
@@ -62,5 +61,3 @@ void console_flush(struct console *s);
 
 /* One line on standard error, after clearing the progress line. */
 void console_note(struct console *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What a sweep's table calls its cases: the heading has what all cases of the plan have in common,
  * a row the variant and the choices that are its own. */
-#ifndef CONSOLE_LABELS_H
-#define CONSOLE_LABELS_H
+#pragma once
 
 #include "harness/plan/case.h"
 
@@ -26,5 +25,3 @@ bool same_heading(const struct case_labels *l, const struct bench_case *a,
 
 /* The variant, its choices that not all have, and where its context is if it is another place. */
 void case_variant(const struct case_labels *l, const struct bench_case *c, char *buf, size_t size);
-
-#endif

@@ -90,7 +90,11 @@ void pasted_row(FILE *f, enum format format, const struct result *r, const struc
         const bool interval = isfinite(r->sum.ci_low);
         put(low, NS * (interval ? r->sum.ci_low : r->sum.min));
         put(high, NS * (interval ? r->sum.ci_high : r->sum.max));
-        snprintf(text[INTERVAL], CELL, "%.20s to %.20s%s", low, high, interval ? "" : " (range)");
+        if (interval && r->sum.launches == 1)
+            strcpy(text[INTERVAL], "one launch");
+        else
+            snprintf(text[INTERVAL], CELL, "%.20s to %.20s%s", low, high,
+                     interval ? "" : " (range)");
         put(text[TOKENS], row->tokens_per_s);
         put(text[GFLOP], row->gflop_per_s);
         put(text[PEAK], row->peak_flops_pct);

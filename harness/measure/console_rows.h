@@ -2,8 +2,7 @@
  *
  * Rows of a sweep in other forms than the screen's table: a table to paste with the screen's
  * columns, and the columns that --columns chooses, aligned. */
-#ifndef CONSOLE_ROWS_H
-#define CONSOLE_ROWS_H
+#pragma once
 
 #include "result.h"
 
@@ -18,5 +17,3 @@ void pasted_row(FILE *f, enum format format, const struct result *r, const struc
  * have units; rows come one by one, so widths are those of names and usual values. */
 void chosen_line(char line[LINE_SIZE], const struct table *t, const struct selection *s,
                  const void *row);
-
-#endif

@@ -7,7 +7,7 @@
 #include "launches.h"
 
 #include "harness/machine/clock.h"
-#include "harness/worker/rates_child.h"
+#include "harness/worker/peak_child.h"
 #include "measure.h"
 
 #include <math.h>
@@ -32,13 +32,13 @@ const struct case_estimate *estimate_of(const struct estimate *t, const struct b
 enum status speeds_measure(struct speeds *s, struct peaks *peaks, const struct child_setup *setup,
                            const struct topo *topo, const char *pin, int threads, struct err *e)
 {
-    int *const cpus = calloc((size_t)max_int(1, threads), sizeof(*cpus));
+    const double seconds = 0.02; /* estimates read multiply-adds only */
+    int *const cpus = need_room((size_t)max_int(1, threads), sizeof(*cpus));
     struct err why;
 
-    NEED(cpus);
     *s = (struct speeds){.threads = max_int(1, setup->reference_threads), .peaks = peaks};
     if (threads > 0 && topo_plan(topo, pin, threads, cpus, &why) == OK &&
-        peaks_measure(setup, threads, cpus, cpu_isa(), PEAK_TIME_S, peaks, &why) == OK)
+        peaks_measure(setup, threads, cpus, cpu_isa(), seconds, peaks, &why) == OK)
         s->n_peaks = 1;
     free(cpus);
     const int64_t start = clock_wall_ns();
@@ -214,8 +214,7 @@ void estimate_plan(struct estimate *out, const struct plan *plan, const struct s
                    bool (*done)(void *arg, const struct bench_case *c), void *arg)
 {
     *out = (struct estimate){.plan = plan,
-                             .cases = calloc((size_t)max_int(1, plan->n), sizeof(*out->cases))};
-    NEED(out->cases);
+                             .cases = need_room((size_t)max_int(1, plan->n), sizeof(*out->cases))};
     struct cost cost = {0};
     for (int i = 0; i < plan->n; i++) {
         if (!same_cost(plan, i))

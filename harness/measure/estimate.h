@@ -3,8 +3,7 @@
  * How long the cases of a plan will take, before any of them runs: from their FLOP, the measured
  * rates of the reference and of the machine, and the options. For the first line of a sweep and for
  * its progress; nothing that is measured depends on it. */
-#ifndef ESTIMATE_H
-#define ESTIMATE_H
+#pragma once
 
 #include "harness/plan/plan.h"
 #include "harness/worker/peak_child.h"
@@ -63,5 +62,3 @@ double estimate_pairs_s(const struct bench_case *c, const struct speeds *speeds,
 
 /* Seconds of one call of a case; 0 if it cannot be opened. */
 double estimate_call_s(const struct bench_case *c, const struct speeds *speeds);
-
-#endif

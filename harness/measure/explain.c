@@ -24,11 +24,10 @@ struct digest {
 static struct digest digest_of(const struct run *run, const struct latency_row *row)
 {
     const struct series s = run_series(run, row->case_id);
-    struct sample *const sample = calloc((size_t)s.n + 1, sizeof(*sample));
-    double *const work = calloc((size_t)s.n + 1, sizeof(*work));
+    struct sample *const sample = need_room((size_t)s.n + 1, sizeof(*sample));
+    double *const work = need_room((size_t)s.n + 1, sizeof(*work));
     struct digest d = {.n = s.n};
 
-    NEED(sample && work);
     for (int i = 0; i < s.n; i++) {
         const struct sample_row *const x = s.ref[i].row;
         sample[i] = (struct sample){.wall_ns = x->wall_ns,
@@ -123,12 +122,11 @@ static void print_interval(FILE *f, const struct digest *d, const struct latency
             units_ns(row->ci95_high_ns).s,
             units_pct(half_pct(row->ci95_low_ns, row->ci95_high_ns, row->median_ns)).s);
     if (launches_decide(d, row))
-        fprintf(
-            f,
-            "             by Student's t over launches, %d degree%s of freedom; blocks alone: [%s "
-            "%s]\n",
-            d->launches.n - 1, plural(d->launches.n - 1), units_ns(d->blocks.low).s,
-            units_ns(d->blocks.high).s);
+        fprintf(f,
+                "             by launches, those of the run's cases or its own with Student's t; "
+                "blocks "
+                "alone: [%s %s]\n",
+                units_ns(d->blocks.low).s, units_ns(d->blocks.high).s);
     else if (d->n > 0)
         fprintf(f, "             by order statistics of the blocks\n");
 }
@@ -274,6 +272,8 @@ void explain_row(FILE *f, const struct run *run, const struct latency_row *row)
                 row->status_detail);
         return;
     }
+    if (strcmp(row->status, row_status_name[ROW_OK]) != 0)
+        fprintf(f, "  %-10s %s\n", row->status, row->status_detail);
     fprintf(f, "  ran        %s, products of %s, rows of %s, CPUs %s\n", row->impl, row->gemm_from,
             row->rows_from, row->cpus);
     print_check(f, row);

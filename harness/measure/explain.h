@@ -2,8 +2,7 @@
  *
  * How the number of a row came about, in some ten lines: what ran, the blocks, the launches, which
  * of them decides the interval, and why it is not narrower. */
-#ifndef EXPLAIN_H
-#define EXPLAIN_H
+#pragma once
 
 #include "harness/table/run.h"
 
@@ -22,5 +21,3 @@ enum doubt {
 unsigned row_doubts(const struct run *run, const struct latency_row *row);
 
 void explain_row(FILE *f, const struct run *run, const struct latency_row *row);
-
-#endif

@@ -118,22 +118,25 @@ static void check(struct member *m)
 }
 
 /* Tell that the case begins something; a child may be silent for longer if it is expected to. */
-static double patience_for(const struct group *g, const struct bench_case *c, enum group_wait what)
+static double patience_for(const struct group *g, const struct bench_case *c, enum group_wait what,
+                           double usual_s)
 {
     enum { TIMES = 10 };
     const double expected_s = g->hooks->waits ? g->hooks->waits(g->hooks->arg, c, what) : 0;
 
-    return g->setup->patience_s > 0 ? fmax(g->setup->patience_s, TIMES * expected_s) : 0;
+    return usual_s > 0 ? fmax(usual_s, TIMES * expected_s) : 0;
 }
 
 static void place(struct group *g, struct member *m)
 {
+    double *const patience_s = &m->child.protocol.patience_s;
+    const double usual_s = *patience_s;
     struct err why;
 
-    m->child.protocol.patience_s =
-        patience_for(g, m->result->bcase, g->launch > 0 ? WAIT_AGAIN : WAIT_PLACE);
+    *patience_s =
+        patience_for(g, m->result->bcase, g->launch > 0 ? WAIT_AGAIN : WAIT_PLACE, usual_s);
     const enum status st = child_place(&m->child, &why);
-    m->child.protocol.patience_s = g->setup->patience_s;
+    *patience_s = usual_s;
 
     if (st != OK)
         drop(g, m, st, why.msg);
@@ -146,7 +149,7 @@ static enum status make_reference(struct group *g, struct member *m, struct err 
     const struct bench_case *c = m->result->bcase;
     struct child_setup setup = *g->setup;
 
-    setup.patience_s = patience_for(g, c, WAIT_REFERENCE);
+    setup.patience_s = patience_for(g, c, WAIT_REFERENCE, setup.patience_s);
     return reference_make(&g->reference[m->problem], c, &setup, check_limit_s(c->opt), e);
 }
 
@@ -238,13 +241,12 @@ static enum status measure_part(struct group *g, const int *part, int n, struct 
     enum {
         ROUNDS_APART = 1000000
     }; /* separates the rounds of different parts and launches, which are not pairs */
-    struct side *side = calloc((size_t)n, sizeof(*side));
-    struct outcome *out = calloc((size_t)n, sizeof(*out));
-    int *member = calloc((size_t)n, sizeof(*member)), live = 0;
+    struct side *side = need_room((size_t)n, sizeof(*side));
+    struct outcome *out = need_room((size_t)n, sizeof(*out));
+    int *member = need_room((size_t)n, sizeof(*member)), live = 0;
     const struct schedule s = schedule_of(g);
     enum status st = OK;
 
-    NEED(side && out && member);
     for (int i = 0; i < n; i++)
         if (g->m[part[i]].alive) {
             member[live] = part[i];
@@ -451,8 +453,7 @@ static double shortest_spin(const struct result *results, int n)
 
     for (int i = 0; i < n; i++)
         blocks += results[i].n;
-    double *const spin = malloc((size_t)max_int(1, blocks) * sizeof(*spin));
-    NEED(spin);
+    double *const spin = need_room((size_t)max_int(1, blocks), sizeof(*spin));
     for (int i = 0; i < n; i++)
         for (int j = 0; j < results[i].n; j++)
             spin[k++] = results[i].samples[j].spin_ns > 0 ? results[i].samples[j].spin_ns : NAN;
@@ -468,11 +469,10 @@ enum status group_measure(const struct bench_case *const *cases, int n,
 {
     struct group g = {.n = n, .opt = cases[0]->opt, .setup = setup, .hooks = hooks};
 
-    g.m = calloc((size_t)n, sizeof(*g.m));
-    g.reference = calloc((size_t)n, sizeof(*g.reference));
-    g.part = calloc((size_t)n, sizeof(*g.part));
-    g.made = calloc((size_t)n, sizeof(*g.made));
-    NEED(g.m && g.reference && g.part && g.made);
+    g.m = need_room((size_t)n, sizeof(*g.m));
+    g.reference = need_room((size_t)n, sizeof(*g.reference));
+    g.part = need_room((size_t)n, sizeof(*g.part));
+    g.made = need_room((size_t)n, sizeof(*g.made));
     for (int i = 0; i < n; i++) {
         results[i] = (struct result){.bcase = cases[i]};
         g.m[i].result = &results[i];

@@ -2,8 +2,7 @@
  *
  * Measuring one group: the cases of one shape, together. Each case gets a result, also if it fails.
  */
-#ifndef GROUP_H
-#define GROUP_H
+#pragma once
 
 #include "result.h"
 
@@ -29,5 +28,3 @@ struct group_hooks {
 enum status group_measure(const struct bench_case *const *cases, int n,
                           const struct child_setup *setup, const struct group_hooks *hooks,
                           struct result *results, struct err *e);
-
-#endif

@@ -68,6 +68,21 @@ int case_launches(const struct options *o)
 
 double launches_sd(const struct launches *l) { return stats_stddev(l->x, l->n); }
 
+void launch_noise_add(struct launch_noise *to, double sd, int launches)
+{
+    if (launches < 2 || !isfinite(sd))
+        return;
+    to->squares += (launches - 1) * sd * sd;
+    to->freedom += launches - 1;
+}
+
+double launch_noise_half(const struct launch_noise *n, int launches)
+{
+    if (n->freedom < 1 || launches < 2)
+        return 0;
+    return student_quantile(0.05, n->freedom) * sqrt(n->squares / n->freedom / launches);
+}
+
 /* ---- the digest ---------------------------------------------------------------------------- */
 
 static double cpu_median(const struct sample *s, int n, bool leave_out, double *work)

@@ -4,8 +4,7 @@
  * counts it. Layout of memory, address randomisation and physical pages act on a whole launch, so
  * the blocks of one launch do not tell what another will measure. And the digest of one row's
  * samples, over its launches. Pure functions. */
-#ifndef LAUNCHES_H
-#define LAUNCHES_H
+#pragma once
 
 #include "harness/cli/options.h" /* LAUNCHES_MOST */
 #include "welch.h"
@@ -39,6 +38,17 @@ struct interval launches_difference(struct interval inside, const struct launche
 /* Standard deviation of x; NAN below two launches. */
 double launches_sd(const struct launches *l);
 
+/* How much launches of a run's cases differ: the sum of squares of their deviations, and its degrees of freedom. */
+struct launch_noise {
+    double squares;
+    int freedom;
+};
+void launch_noise_add(struct launch_noise *to, double sd, int launches);
+
+/* Half of the 95 % interval, as a log, that `launches` launches of a case would have if they differed as those do; 0
+ * where nothing is known. Three launches that happen to agree tell less than those of all cases. */
+double launch_noise_half(const struct launch_noise *n, int launches);
+
 /* How often a case is started: --launches, or three times where --max-time gives each launch a
  * third of a second or more. A case inside this process has one launch. */
 int case_launches(const struct options *o);
@@ -60,5 +70,3 @@ struct summary {
 };
 enum { SUMMARY_WORK = 3 }; /* doubles of work per sample */
 struct summary summarize(const struct sample *s, int n, double *work);
-
-#endif

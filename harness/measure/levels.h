@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Where the level of a history changes: one value a run, in order of time. Pure functions. */
-#ifndef LEVELS_H
-#define LEVELS_H
+#pragma once
 
 #include "welch.h"
 
@@ -27,5 +26,3 @@ int level_steps(const double *x, int n, int tests, struct level_step *out);
 
 /* Parts of a history of n values. */
 int level_places(int n);
-
-#endif

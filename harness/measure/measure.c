@@ -325,10 +325,9 @@ enum status measure(const struct side *side, int n, const struct schedule *s, sa
                         .emit = emit,
                         .arg = arg,
                         .e = e,
-                        .runs = calloc((size_t)n + 1, sizeof(*m.runs)),
-                        .order = calloc((size_t)n + 1, sizeof(*m.order))};
+                        .runs = need_room((size_t)n + 1, sizeof(*m.runs)),
+                        .order = need_room((size_t)n + 1, sizeof(*m.order))};
 
-    NEED(m.runs && m.order);
     for (int i = 0; i < n; i++) {
         out[i] = (struct outcome){.stop = STOP_INTERRUPTED};
         m.runs[i] = (struct run){.side = &side[i], .out = &out[i], .live = true};

@@ -3,8 +3,7 @@
  * The measuring loop, independent of what is timed: warm-up, calibration of the calls per block,
  * shuffled interleaved rounds over several sides, and the rules for stopping. A side may be a child
  * behind a pipe or a function in this process. */
-#ifndef MEASURE_H
-#define MEASURE_H
+#pragma once
 
 #include "harness/worker/sample.h"
 
@@ -74,5 +73,3 @@ typedef enum status sample_fn(void *arg, int side, const struct sample *s, const
  * error of `emit`, after which unfinished sides read STOP_INTERRUPTED. `out` has n entries. */
 enum status measure(const struct side *side, int n, const struct schedule *s, sample_fn *emit,
                     void *arg, struct outcome *out, struct err *e);
-
-#endif

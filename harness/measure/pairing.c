@@ -9,12 +9,12 @@ struct pairing pairing_open(const struct run *before, const struct run *after)
 {
     const size_t n[SIDES] = {before->samples.n + 1, after->samples.n + 1};
     const struct pairing p = {
-        .sample = {calloc(n[BEFORE], sizeof(**p.sample)), calloc(n[AFTER], sizeof(**p.sample))},
-        .pair = calloc(n[BEFORE], sizeof(*p.pair)),
-        .work = calloc(PAIRS_WORK * (n[BEFORE] + n[AFTER]), sizeof(*p.work)),
+        .sample = {need_room(n[BEFORE], sizeof(**p.sample)),
+                   need_room(n[AFTER], sizeof(**p.sample))},
+        .pair = need_room(n[BEFORE], sizeof(*p.pair)),
+        .work = need_room(PAIRS_WORK * (n[BEFORE] + n[AFTER]), sizeof(*p.work)),
     };
 
-    NEED(p.sample[BEFORE] && p.sample[AFTER] && p.pair && p.work);
     return p;
 }
 

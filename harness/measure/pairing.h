@@ -5,8 +5,7 @@
  * The order of samples in the file tells which are pairs: the harness writes them as they come, so
  * adjacent blocks of one round ran together. A case that was measured alone (--order given) or
  * later (--resume) has its rounds elsewhere in the file, and no pairs. */
-#ifndef PAIRING_H
-#define PAIRING_H
+#pragma once
 
 #include "harness/table/run.h"
 #include "verdict.h"
@@ -33,5 +32,3 @@ static inline double row_ns(const struct latency_row *row, bool cpu)
 {
     return cpu ? row->cpu_time_median_ns : row->median_ns;
 }
-
-#endif

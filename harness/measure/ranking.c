@@ -147,12 +147,11 @@ static bool is_faster(struct maker *m, const struct ranking *r, int s, const str
 
 static void list(struct maker *m, const struct latency_row *const *rows, int n, struct ranking *r)
 {
-    const struct latency_row **like = calloc((size_t)n + 1, sizeof(const struct latency_row *));
+    const struct latency_row **like = need_room((size_t)n + 1, sizeof(const struct latency_row *));
 
-    r->shape = calloc((size_t)n + 1, sizeof(const struct latency_row *));
-    r->leader = calloc((size_t)n + 1, sizeof(*r->leader));
-    r->v = calloc((size_t)n + 1, sizeof(*r->v));
-    NEED(like && r->shape && r->leader && r->v);
+    r->shape = need_room((size_t)n + 1, sizeof(const struct latency_row *));
+    r->leader = need_room((size_t)n + 1, sizeof(*r->leader));
+    r->v = need_room((size_t)n + 1, sizeof(*r->v));
     for (int i = 0; i < n; i++) {
         if (shape_of(m, r, rows[i]) < 0)
             r->shape[r->shapes++] = rows[i];
@@ -160,9 +159,8 @@ static void list(struct maker *m, const struct latency_row *const *rows, int n, 
             like[r->n++] = rows[i];
     }
     for (int i = 0; i < r->n; i++) {
-        r->v[i].place = calloc((size_t)r->shapes, sizeof(*r->v[i].place));
+        r->v[i].place = need_room((size_t)r->shapes, sizeof(*r->v[i].place));
         r->v[i].bits = NAN;
-        NEED(r->v[i].place);
         if (m->ranked == RANKED_BACKENDS)
             text_put(r->v[i].name, TEXT_SIZE, like[i]->backend);
         else
@@ -298,9 +296,8 @@ static int rank_means(struct maker *m, struct ranking *r, struct change *changes
 
 static void rank_over_shapes(struct maker *m, struct ranking *r)
 {
-    struct change *changes = calloc((size_t)r->shapes, sizeof(*changes));
+    struct change *changes = need_room((size_t)r->shapes, sizeof(*changes));
 
-    NEED(changes);
     int faster = rank_means(m, r, changes);
     for (int tries = 1; faster >= 0 && tries < r->n; tries++) {
         swap(r, 0, faster);
@@ -340,9 +337,8 @@ static void ranking_free(struct ranking *r)
 
 static void rank(struct maker *m, const struct latency_row *const *rows, int n, struct ranking *r)
 {
-    bool *const cpu = calloc((size_t)n + 1, sizeof(*cpu)); /* room for a shape of each row */
+    bool *const cpu = need_room((size_t)n + 1, sizeof(*cpu)); /* room for a shape of each row */
 
-    NEED(cpu);
     do {
         r->cpu = NULL;
         ranking_free(r);
@@ -431,11 +427,10 @@ struct rankings rankings_make(const struct run *run, enum ranked what)
 {
     struct maker m = {.run = run, .ranked = what, .pairing = pairing_open(run, run)};
     struct rankings out = {.floor_bits = NAN};
-    bool *todo = calloc(run->latency.n + 1, sizeof(*todo));
+    bool *todo = need_room(run->latency.n + 1, sizeof(*todo));
     const struct latency_row **rows =
-        calloc(run->latency.n + 1, sizeof(const struct latency_row *));
+        need_room(run->latency.n + 1, sizeof(const struct latency_row *));
 
-    NEED(todo && rows);
     for (size_t i = 0; i < run->latency.n; i++)
         todo[i] = takes_part(&m, row_at(run, i));
     for (size_t i = 0; i < run->latency.n; i++) {

@@ -6,8 +6,7 @@
  * decide who leads, not medians: what disturbs both sides of a pair cancels. A shape has one clock:
  * where one of its comparisons needs CPU time, all of them and the times shown are of CPU time. Rows
  * that are not ok take no part. No variant stands on ref where another backend ran the same case. */
-#ifndef RANKING_H
-#define RANKING_H
+#pragma once
 
 #include "harness/table/run.h"
 #include "verdict.h"
@@ -80,5 +79,3 @@ void ranking_say_networks(FILE *f, const struct ranking *r, const char *before);
  * mixed. `time_ns` is ranking_ns; empty over several shapes. */
 void rankings_print_csv_header(FILE *f);
 void rankings_print_csv(FILE *f, const struct rankings *r, enum ranked what);
-
-#endif

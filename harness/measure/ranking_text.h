@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Pieces of text that the rankings for people and their answer have in common. */
-#ifndef RANKING_TEXT_H
-#define RANKING_TEXT_H
+#pragma once
 
 #include "ranking.h"
 
@@ -23,5 +22,3 @@ void contestant_backends(const struct ranking *r, const struct contestant *v, co
 /* Of a ranking of variants whose networks differ: a line for each with what differs, then what can be
  * made alike, and how. */
 void ranking_print_networks(FILE *f, const struct ranking *r);
-
-#endif

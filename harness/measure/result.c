@@ -8,9 +8,7 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum row_status row_status_of(enum status st)
 {
@@ -66,9 +64,8 @@ static double median_of(const struct result *r, size_t offset, double *work)
 void result_finish(struct result *r)
 {
     static const double STEADY = 0.98;
-    double *work = malloc((size_t)max_int(1, r->n) * SUMMARY_WORK * sizeof(double));
+    double *work = need_room((size_t)max_int(1, r->n) * SUMMARY_WORK, sizeof(double));
 
-    NEED(work);
     r->sum = summarize(r->samples, r->n, work);
     r->clock_ratio = r->spin_ns / spin_of(r, work);
     r->energy = energy_of(r, work);
@@ -84,8 +81,19 @@ void result_finish(struct result *r)
         (r->report.checked_rows < r->report.output_rows ? REMARK_SAMPLED : 0) |
         (r->throttled > 0 ? REMARK_THROTTLED : 0) | (case_beyond(r->bcase) ? REMARK_BEYOND : 0) |
         (r->report.mixed_kinds > 0 ? REMARK_MIXED : 0) |
-        (r->clock_ratio < STEADY ? REMARK_CLOCK : 0) | (case_has_own(r->bcase) ? REMARK_OWN : 0);
+        (r->clock_ratio < STEADY ? REMARK_CLOCK : 0) | (case_has_own(r->bcase) ? REMARK_OWN : 0) |
+        (case_lacks_positions(r->bcase) ? REMARK_EMBEDDED : 0);
     remarks_print(r->detail, sizeof(r->detail), r->remarks);
+}
+
+void result_widen(struct result *r, const struct launch_noise *noise)
+{
+    const double half = launch_noise_half(noise, r->sum.launches);
+
+    if (!isfinite(r->sum.ci_low))
+        return;
+    r->sum.ci_low = fmin(r->sum.ci_low, r->sum.median * exp(-half));
+    r->sum.ci_high = fmax(r->sum.ci_high, r->sum.median * exp(half));
 }
 
 double result_noise_pct(const struct result *r) { return r->sum.noise_pct; }
@@ -156,6 +164,46 @@ static enum isa isa_of(const char *name)
     const int i = word_index(name, isa_name);
 
     return i < 0 ? ISA_BASE : (enum isa)i;
+}
+
+/* The least seconds for reading `bytes` again and again: each level holds what it can of them. */
+static double least_read_s(const struct peaks *p, const struct topo_facts *t, double bytes)
+{
+    const double rate[] = {p->l1, p->l2, p->l3, p->dram};
+    const double size[] = {p->threads * (double)t->l1d_bytes, p->threads * (double)t->l2_bytes,
+                           (double)t->l3_bytes * t->l3_count, INFINITY};
+    double s = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(rate); i++)
+        if (rate[i] > 0) {
+            s += fmin(bytes, size[i]) / rate[i];
+            bytes -= fmin(bytes, size[i]);
+        }
+    return s;
+}
+
+void result_judge(struct result *r, const struct roofline *y)
+{
+    enum { PACK = 32 }; /* numbers of the narrow types that share a scale */
+    static const double CERTAIN = 1.02;
+
+    if (r->status != ROW_OK || !y->peaks || y->peaks->busy > 0)
+        return;
+    const enum elem elem = (enum elem)r->bcase->config.dtype;
+    const double flops = y->peaks->flops[isa_of(r->report.isa_used)];
+    /* What is read takes part in a multiply-add: masks, experts and clusters leave out the rest. */
+    const double read = r->report.flop / 2 * (double)elem_row_bytes(elem, PACK) / PACK;
+    const double read_s = least_read_s(y->peaks, y->caches, fmin(r->report.bytes, read));
+    const double compute_s = elem == ELEM_F32 && flops > 0 ? r->report.flop / flops : 0;
+    const double share = fmax(read_s, compute_s) * 1e9 / r->sum.median;
+    if (!(share > CERTAIN))
+        return;
+    r->status = ROW_SUSPECT;
+    snprintf(
+        r->detail, sizeof(r->detail),
+        "%.0f %% of the measured %s: no kernel is faster  -> see whether it does all of the work, "
+        "and whether the peak is right: bench topo --roofline",
+        100 * share, compute_s > read_s ? "peak" : "read bandwidth");
 }
 
 static void put_roofline(struct latency_row *row, const struct result *r, const struct roofline *y)

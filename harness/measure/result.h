@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The result of one case, and its rows in the tables. */
-#ifndef RESULT_H
-#define RESULT_H
+#pragma once
 
 #include "harness/machine/peak.h"
 #include "harness/table/record.h"
@@ -55,11 +54,17 @@ struct roofline {
     double ref_median_ns; /* of the same problem and memory kind on ref; NAN = not in the group */
 };
 
+/* Widen the interval of a case of several launches to what those of the run's cases differ by, itself among them. */
+void result_widen(struct result *r, const struct launch_noise *noise);
+
+/* Mark an ok result that is faster than this machine can be as suspect, by more than 2 %: above the
+ * peak of its instructions (weights in f32: others have no peak here), or read faster than the caches
+ * that can hold what it surely reads. */
+void result_judge(struct result *r, const struct roofline *y);
+
 /* The columns that latency, memory and perplexity rows share. */
 void result_key(struct key_row *row, const struct result *r, const char *run_id,
                 const char *host_id);
 void result_latency(struct latency_row *row, const struct result *r, const struct key_row *key,
                     const struct roofline *y);
 void result_memory(struct memory_row *row, const struct result *r, const struct key_row *key);
-
-#endif

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 void session_warn(struct session *s, const char *text)
 {
@@ -106,7 +105,7 @@ static enum status create_dir(struct session *s, const char *started, time_t now
         console_note(&s->console, "note: %s", note);
     char *canonical = options_canonical(o, CONTINUED_RUN);
     const struct runjson json = {.command = o->command,
-                                 .host_id = s->facts.host_id,
+                                 .host_id = s->facts.row.host_id,
                                  .started_at_utc = started,
                                  .argc = o->argc,
                                  .argv = o->argv,
@@ -180,9 +179,9 @@ enum status session_begin(struct session *s, struct err *e)
     TRY(open_dir(s, e));
     s->started = true;
     greet(s);
-    if (!s->opt->quiet && s->facts.load_1min > 0.3 * s->facts.topo.allowed_cpus)
+    if (!s->opt->quiet && s->facts.row.load_1min > 0.3 * s->facts.topo.allowed_cpus)
         console_note(&s->console, "note: load %.2f on %d CPUs  -> stop other jobs, or expect noise",
-                     s->facts.load_1min, s->facts.topo.allowed_cpus);
+                     s->facts.row.load_1min, s->facts.topo.allowed_cpus);
     if (!s->opt->quiet && isfinite(s->facts.quota.cpus))
         console_note(
             &s->console,
@@ -212,7 +211,7 @@ int session_exit_code(const struct session *s, enum status st)
         return EXIT_SOME_FAILED;
     if (s->opt->strict && s->warnings > 0)
         return EXIT_NOT_TRUSTWORTHY;
-    if (s->rows[ROW_SKIPPED] > 0 && s->rows[ROW_OK] == 0)
+    if (s->rows[ROW_SKIPPED] > 0 && s->rows[ROW_OK] + s->rows[ROW_SUSPECT] == 0)
         return EXIT_NOTHING_TO_DO;
     return EXIT_FINE;
 }

@@ -2,8 +2,7 @@
  *
  * Shared by all commands that write tables: the facts of the machine, the run's folder, the
  * controlled environment of children, warnings, and the final report. */
-#ifndef SESSION_H
-#define SESSION_H
+#pragma once
 
 #include "console.h"
 #include "group.h"
@@ -50,5 +49,3 @@ void session_warn(struct session *s, const char *text);
 
 /* Take the machine's lock, or say who has it. */
 void session_lock(struct session *s);
-
-#endif

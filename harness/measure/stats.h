@@ -5,8 +5,7 @@
  * Nothing here allocates: the caller passes work space as `work`. If a number is undefined (no
  * values, too few of them, a NaN among them) the result is NAN, which the tables write as an empty
  * field. "sorted" means ascending as stats_sort leaves it. */
-#ifndef STATS_H
-#define STATS_H
+#pragma once
 
 #include "harness/table/remarks.h"
 #include "harness/worker/sample.h"
@@ -66,5 +65,3 @@ int stats_usable(const struct sample *s, int n, double *per_call, bool *noisy);
 
 /* How many were preempted. */
 int stats_disturbed(const struct sample *s, int n);
-
-#endif

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct study_size study_size_text(const struct study_entry *e)
@@ -23,7 +24,7 @@ struct study_size study_size_text(const struct study_entry *e)
 
 static bool same_place(const struct study_entry *a, const struct study_entry *b)
 {
-    return strcmp(a->row->corpus, b->row->corpus) == 0 && strcmp(a->row->size, b->row->size) == 0;
+    return study_same_place(a->row, b->row);
 }
 
 /* Only what tells the places of the study apart. */
@@ -32,9 +33,11 @@ static void say_place(FILE *f, const struct study_verdicts *v, const struct stud
     bool one = true;
 
     for (int i = 0; i < v->n; i++)
-        one = one && same_place(e, &v->v[i]);
+        one = one && (same_place(e, &v->v[i]) || !study_is_last(v, &v->v[i]));
     if (!one)
         fprintf(f, "%s, %s: ", e->row->corpus, e->row->size);
+    if (*study_budget_text(e->row).s)
+        fprintf(f, "after%s tokens: ", study_budget_text(e->row).s);
 }
 
 static void say_difference(FILE *f, const struct study_entry *e)
@@ -53,7 +56,7 @@ static void say_difference(FILE *f, const struct study_entry *e)
     fprintf(f, " (p %.2g)%s%.*s.\n", e->p, size.n ? ", with " : "", size.n, size.text);
 }
 
-/* "No difference is shown for a, b." */
+/* "No difference is shown for a (-0.01 to +0.02), b (...): more is ruled out at 95 %." */
 static void say_others(FILE *f, const struct study_verdicts *v, const struct study_entry *place,
                        enum study_verdict verdict, const char *what)
 {
@@ -66,14 +69,18 @@ static void say_others(FILE *f, const struct study_verdicts *v, const struct stu
         if (n == 0)
             say_place(f, v, e);
         fprintf(f, "%s%s", n++ ? ", " : what, e->row->contender);
+        if (verdict == STUDY_NOT_SHOWN)
+            fprintf(f, " (%+.3f to %+.3f)", e->quality.diff.low, e->quality.diff.high);
     }
-    fputs(n ? ".\n" : "", f);
+    fputs(n == 0 ? "" : verdict == STUDY_NOT_SHOWN ? ": more is ruled out at 95 %.\n" : ".\n", f);
 }
 
 void study_answer(FILE *f, const struct study_verdicts *v)
 {
+    int crossings;
+
     for (int i = 0; i < v->n; i++) {
-        bool known = false;
+        bool known = !study_is_last(v, &v->v[i]);
         for (int k = 0; k < i && !known; k++)
             known = same_place(&v->v[i], &v->v[k]);
         if (known)
@@ -85,6 +92,14 @@ void study_answer(FILE *f, const struct study_verdicts *v)
                     say_difference(f, &v->v[k]);
                 }
         say_others(f, v, &v->v[i], STUDY_NOT_SHOWN, "No difference is shown for ");
+        say_others(f, v, &v->v[i], STUDY_AT_END,
+                   "The best rate is at an end of the tried ones for ");
         say_others(f, v, &v->v[i], STUDY_NOT_TESTED, "Not tested: ");
     }
+    struct study_crossing *const c = study_crossings(v, &crossings);
+    for (int i = 0; i < crossings; i++) {
+        study_say_crossing(f, &c[i]);
+        fputc('\n', f);
+    }
+    free(c);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a study shows, in sentences that follow from its verdicts. */
-#ifndef STUDY_ANSWER_H
-#define STUDY_ANSWER_H
+#pragma once
 
 #include "study_verdict.h"
 
@@ -13,8 +12,6 @@ struct study_size {
 };
 struct study_size study_size_text(const struct study_entry *e);
 
-/* Which contenders are better, worse, not shown to differ, not tested; a line each, or none. Nobody is
- * ahead whose interval does not show it. */
+/* Which contenders are better, worse, not shown to differ, not tested, at the largest budget; which change places on
+ * the way there. A line each, or none. Nobody is ahead whose interval does not show it. */
 void study_answer(FILE *f, const struct study_verdicts *v);
-
-#endif

@@ -15,6 +15,7 @@ enum {
     CONTENDER,
     CONTROL,
     SKELETON,
+    BUDGET,
     PARAMETERS,
     RATE,
     SEEDS,
@@ -28,6 +29,8 @@ enum {
     LOW,
     HIGH,
     P,
+    Q,
+    SHOWN,
     VERDICT,
     TIME,
     TIME_LOW,
@@ -46,23 +49,27 @@ enum {
     SHARE_LOW,
     SHARE_HIGH,
     RETURN_GAIN,
+    RETURN_SHOWN,
     RETURN_NOISE,
     COLUMNS
 };
 
 static const int of_texts[] = {
-    CORPUS,  SIZE, CONTENDER, CONTROL,   SKELETON,     PARAMETERS, RATE, SEEDS, TEST,
-    SD,      WAY,  WAY_LEAST, WAY_MOST,  REACHED,      DIFF,       LOW,  HIGH,  P,
-    VERDICT, TIME, TIME_LOW,  TIME_HIGH, TIME_VERDICT, NOISE,      NOTE};
-static const int of_tasks[] = {
-    CORPUS,   SIZE,       CONTENDER,   CONTROL,    SKELETON,     PARAMETERS,   RATE, SEEDS,
-    RETURN,   RETURN_LOW, RETURN_HIGH, RETURN_SD,  RANDOM,       OPTIMUM,      WAY,  WAY_LEAST,
-    WAY_MOST, SOLVED,     SHARE_LOW,   SHARE_HIGH, RETURN_GAIN,  LOW,          HIGH, P,
-    VERDICT,  TIME,       TIME_LOW,    TIME_HIGH,  TIME_VERDICT, RETURN_NOISE, NOTE};
+    CORPUS, SIZE,    CONTENDER, CONTROL,  SKELETON,  BUDGET,       PARAMETERS, RATE, SEEDS, TEST,
+    SD,     WAY,     WAY_LEAST, WAY_MOST, REACHED,   DIFF,         LOW,        HIGH, P,     Q,
+    SHOWN,  VERDICT, TIME,      TIME_LOW, TIME_HIGH, TIME_VERDICT, NOISE,      NOTE};
+static const int of_tasks[] = {CORPUS,     SIZE,         CONTENDER,    CONTROL, SKELETON,
+                               BUDGET,     PARAMETERS,   RATE,         SEEDS,   RETURN,
+                               RETURN_LOW, RETURN_HIGH,  RETURN_SD,    RANDOM,  OPTIMUM,
+                               WAY,        WAY_LEAST,    WAY_MOST,     SOLVED,  SHARE_LOW,
+                               SHARE_HIGH, RETURN_GAIN,  LOW,          HIGH,    P,
+                               Q,          RETURN_SHOWN, VERDICT,      TIME,    TIME_LOW,
+                               TIME_HIGH,  TIME_VERDICT, RETURN_NOISE, NOTE};
 
 static const struct text_table_column columns[COLUMNS] = {
     [CORPUS] = {.name = "corpus"},
     [SIZE] = {.name = "size", .spare = 1},
+    [BUDGET] = {.name = "budget_tokens", .number = true},
     [CONTENDER] = {.name = "contender"},
     [CONTROL] = {.name = "control"},
     [SKELETON] = {.name = "skeleton", .spare = 2},
@@ -79,6 +86,8 @@ static const struct text_table_column columns[COLUMNS] = {
     [LOW] = {.name = "ci95_low", .number = true},
     [HIGH] = {.name = "ci95_high", .number = true},
     [P] = {.name = "p_holm", .number = true, .spare = 3},
+    [Q] = {.name = "q", .number = true, .spare = 4},
+    [SHOWN] = {.name = "shown_min_nats", .number = true, .spare = 4},
     [VERDICT] = {.name = "verdict"},
     [TIME] = {.name = "time_ratio", .number = true, .spare = 1},
     [TIME_LOW] = {.name = "time_low", .number = true, .spare = 2},
@@ -96,6 +105,7 @@ static const struct text_table_column columns[COLUMNS] = {
     [SHARE_LOW] = {.name = "solved_low", .number = true, .spare = 3},
     [SHARE_HIGH] = {.name = "solved_high", .number = true, .spare = 3},
     [RETURN_GAIN] = {.name = "gain", .number = true},
+    [RETURN_SHOWN] = {.name = "shown_min", .number = true, .spare = 4},
     [RETURN_NOISE] = {.name = "noise", .number = true, .wide = true},
 };
 
@@ -158,6 +168,9 @@ static void add_row(struct text_table *t, const struct study_verdicts *v,
     text_number(num[LOW], "%+.4f", r->quality.diff.low);
     text_number(num[HIGH], "%+.4f", r->quality.diff.high);
     text_number(num[P], "%.2g", r->p);
+    text_number(num[Q], "%.2g", r->q);
+    text_number(num[SHOWN], "%.4f", r->shown_min);
+    text_number(num[RETURN_SHOWN], "%.4f", r->shown_min);
     text_number(num[TIME], "%.3f", exp(r->log_time.mid));
     text_number(num[TIME_LOW], "%.3f", exp(r->log_time.low));
     text_number(num[TIME_HIGH], "%.3f", exp(r->log_time.high));
@@ -166,6 +179,8 @@ static void add_row(struct text_table *t, const struct study_verdicts *v,
     text[REACHED] = isnan(r->way.mean) ? "" : study_reached(r) ? "yes" : "no";
     text[CORPUS] = r->row->corpus;
     text[SIZE] = r->row->size;
+    if (r->row->budget_tokens != I64_EMPTY)
+        snprintf(num[BUDGET], NUMBER_SIZE, "%lld", (long long)r->row->budget_tokens);
     text[CONTENDER] = r->row->contender;
     text[CONTROL] = r->row->control;
     text[SKELETON] = r->row->skeleton;
@@ -179,9 +194,15 @@ static void add_row(struct text_table *t, const struct study_verdicts *v,
     text[TIME_VERDICT] = time_verdict;
     const bool alone = r->quality.diff.low > 0 || r->quality.diff.high < 0;
     const struct study_size parameters = study_size_text(r);
-    const char *const notes[] = {r->why, r->remark, people ? "" : parameters.text,
-                                 r->at_end ? "its learning rate is at an end of the tried ones"
-                                           : "",
+    char rate[TEXT_SIZE + 64] = "";
+    if (study_rate_at_end(r))
+        snprintf(rate, sizeof(rate), "its learning rate is at an end of the tried ones, %g to %g",
+                 r->tried.low, r->tried.high);
+    else if (r->verdict == STUDY_AT_END)
+        snprintf(rate, sizeof(rate), "the learning rate of %s is at an end", r->against);
+    else if (*r->row->rate_of)
+        snprintf(rate, sizeof(rate), "at the rate of %s", r->row->rate_of);
+    const char *const notes[] = {r->why, r->remark, people ? "" : parameters.text, rate,
                                  r->verdict == STUDY_NOT_SHOWN && alone
                                      ? "its own interval leaves out 0: more seeds may decide"
                                      : ""};
@@ -239,14 +260,17 @@ void study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format f
     struct text_table_column column[COLUMNS];
     struct text_table t = {.column = column, .columns = shown.n};
     const bool people = format_is_table(format, f) || format_is_pasted(format);
-    bool skeletons = false;
+    bool skeletons = false, budgets = false;
 
-    for (int i = 0; i < v->n; i++)
+    for (int i = 0; i < v->n; i++) {
         skeletons = skeletons || *v->v[i].row->skeleton;
+        budgets = budgets || v->v[i].row->budget_tokens != I64_EMPTY;
+    }
     for (int i = 0; i < shown.n; i++) {
         column[i] = columns[shown.field[i]];
         column[i].wide = column[i].wide || (shown.field[i] == CONTROL && !v->controls) ||
-                         (shown.field[i] == SKELETON && !skeletons);
+                         (shown.field[i] == SKELETON && !skeletons) ||
+                         (shown.field[i] == BUDGET && !budgets);
     }
     for (int i = 0; i < v->n; i++)
         add_row(&t, v, &v->v[i], shown, people);
@@ -265,5 +289,7 @@ void study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format f
     }
     for (int i = 0; i < v->n && people; i++)
         say_size(f, format, v, i);
+    if (people && budgets)
+        study_budgets_print(f, v, format);
     text_table_free(&t);
 }

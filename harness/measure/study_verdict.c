@@ -10,16 +10,39 @@
 #include <string.h>
 
 const char *const study_verdict_name[STUDY_VERDICT_COUNT + 1] = {"better", "worse", "not shown",
-                                                                 "not tested"};
+                                                                 "at an end", "not tested"};
 
-static bool same_place(const struct study_row *a, const struct study_row *b)
+bool study_same_text(const struct study_row *a, const struct study_row *b)
 {
     return strcmp(a->corpus, b->corpus) == 0 && strcmp(a->size, b->size) == 0;
 }
 
+bool study_same_place(const struct study_row *a, const struct study_row *b)
+{
+    return study_same_text(a, b) && a->budget_tokens == b->budget_tokens;
+}
+
+struct unit_text study_budget_text(const struct study_row *r)
+{
+    struct unit_text t = {""};
+
+    if (r->budget_tokens != I64_EMPTY)
+        snprintf(t.s, sizeof(t.s), " %.20s", units_exact(r->budget_tokens).s);
+    return t;
+}
+
+int study_at_place(const struct study_verdicts *v, int i)
+{
+    int n = 1;
+
+    while (i + n < v->n && study_same_place(v->v[i].row, v->v[i + n].row))
+        n++;
+    return n;
+}
+
 static bool same_entry(const struct study_row *a, const struct study_row *b)
 {
-    return same_place(a, b) && strcmp(a->contender, b->contender) == 0;
+    return study_same_place(a, b) && strcmp(a->contender, b->contender) == 0;
 }
 
 /* Does it have no control? Rows of older runs name none, and are compared with the baseline. */
@@ -41,20 +64,26 @@ static bool same_machine(const struct study_row *a, const struct study_row *b)
 
 /* ---- one entry ------------------------------------------------------------------------------ */
 
-/* Is its rate the least or the largest of those that it was tuned with? A better one may lie
- * beyond. */
-static bool rate_at_end(const struct study_entry *e, const struct rows *rows)
+/* Its own, or of the contender whose rate it takes: for all budgets. */
+static struct interval tried_rates(const struct study_entry *e, const struct rows *rows)
 {
     const struct study_row *const r = rows->row;
-    bool less = false, more = false;
+    const char *const of = *e->row->rate_of ? e->row->rate_of : e->row->contender;
+    struct interval tried = {e->lr, e->lr, e->lr};
 
-    for (size_t i = 0; i < rows->n; i++) {
-        if (!same_entry(&r[i], e->row) || is_final_row(&r[i]) || r[i].lr == e->lr)
-            continue;
-        less = less || r[i].lr < e->lr;
-        more = more || r[i].lr > e->lr;
-    }
-    return less != more;
+    for (size_t i = 0; i < rows->n; i++)
+        if (study_same_text(&r[i], e->row) && strcmp(r[i].contender, of) == 0 &&
+            !is_final_row(&r[i])) {
+            tried.low = fmin(tried.low, r[i].lr);
+            tried.high = fmax(tried.high, r[i].lr);
+        }
+    return tried;
+}
+
+bool study_rate_at_end(const struct study_entry *e)
+{
+    return e->tried.low < e->tried.high &&
+           (e->tried.mid == e->tried.low || e->tried.mid == e->tried.high);
 }
 
 static bool asks(const struct study_row *r) { return isfinite(r->test_answer_nats); }
@@ -67,9 +96,17 @@ static double result(const struct study_row *r)
     return plays(r) ? r->test_return : asks(r) ? r->test_answer_nats : r->test_nats;
 }
 
+bool study_collapsed(const struct study_row *r)
+{
+    const double close = 0.02;
+
+    return is_final_row(r) && (is_ok(r) ? r->test_nats >= (1 - close) * r->test_unigram_nats
+                                        : strcmp(r->status, row_status_name[ROW_WRONG]) == 0);
+}
+
 static bool has_score(const struct study_row *r)
 {
-    return is_final_row(r) && is_ok(r) && isfinite(result(r));
+    return is_final_row(r) && is_ok(r) && isfinite(result(r)) && !study_collapsed(r);
 }
 
 static double way_of(const struct study_row *r)
@@ -128,11 +165,12 @@ static bool is_lost(const struct rows *rows, size_t i)
 static void gather(struct study_entry *e, const struct rows *rows)
 {
     const struct study_row *const r = rows->row;
-    double *const x = calloc(rows->n + 1, sizeof(*x));
     int n = 0;
 
-    NEED(x);
-    e->lr = NAN;
+    e->x = calloc(rows->n + 1, sizeof(*e->x));
+    e->seed = calloc(rows->n + 1, sizeof(*e->seed));
+    NEED(e->x && e->seed);
+    e->lr = e->unigram_nats = NAN;
     e->remark = "";
     e->way = (struct study_way){NAN, NAN, NAN, NAN};
     for (size_t i = 0; i < rows->n; i++) {
@@ -144,6 +182,13 @@ static void gather(struct study_entry *e, const struct rows *rows)
             e->remark = r[i].status_detail;
         if (r[i].parameters > 0) /* a failed one may have none */
             e->parameters = r[i].parameters;
+        if (is_final_row(&r[i]) && is_ok(&r[i]))
+            e->lr = r[i].lr;
+        if (isfinite(r[i].test_unigram_nats))
+            e->unigram_nats = r[i].test_unigram_nats;
+        if (is_lost(rows, i) && study_collapsed(&r[i]))
+            e->collapsed_nats +=
+                ((is_ok(&r[i]) ? r[i].test_nats : NAN) - e->collapsed_nats) / ++e->collapsed;
         e->lost += is_lost(rows, i);
         if (!counts(rows, i))
             continue;
@@ -151,12 +196,11 @@ static void gather(struct study_entry *e, const struct rows *rows)
             add_way(&e->way, &r[i], n);
         e->is_task = plays(&r[i]);
         e->solved += r[i].solved == 1;
-        x[n++] = result(&r[i]);
-        e->lr = r[i].lr;
+        e->seed[n] = r[i].seed;
+        e->x[n++] = result(&r[i]);
     }
-    e->at_end = rate_at_end(e, rows);
-    e->test = group_stats(x, n);
-    free(x);
+    e->tried = tried_rates(e, rows);
+    e->test = group_stats(e->x, n);
 }
 
 /* ln of seconds per trained token; NAN: not known. */
@@ -220,8 +264,17 @@ static void pair_times(struct study_entry *out, const struct study_row *baseline
 static void say_lost(char why[LINE_SIZE], const struct study_entry *e, const char *before,
                      const char *whose)
 {
-    snprintf(why, LINE_SIZE, "%s%d of %d seeds%s %s no score", before, e->lost, e->lost + e->test.n,
-             whose, e->lost == 1 ? "has" : "have");
+    const int seeds = e->lost + e->test.n;
+
+    if (e->collapsed == 0)
+        snprintf(why, LINE_SIZE, "%s%d of %d seeds%s %s no score", before, e->lost, seeds, whose,
+                 e->lost == 1 ? "has" : "have");
+    else if (isnan(e->collapsed_nats))
+        snprintf(why, LINE_SIZE, "%s%d of %d seeds%s collapsed: no number", before, e->collapsed,
+                 seeds, whose);
+    else
+        snprintf(why, LINE_SIZE, "%s%d of %d seeds%s collapsed: %.3f nats, single bytes %.3f",
+                 before, e->collapsed, seeds, whose, e->collapsed_nats, e->unigram_nats);
 }
 
 /* Else its `why` says why not. */
@@ -230,7 +283,7 @@ static bool can_test(struct study_entry *e, const struct study_entry *b)
     const bool own = *e->row->control;
     char *const why = e->why;
 
-    if (e->test.n == 0) {
+    if (e->test.n == 0 && e->collapsed == 0) {
         if (!*why) /* else it says what its rows say */
             text_put(why, LINE_SIZE, "no row with a score");
     } else if (e->lost > 0) {
@@ -251,11 +304,12 @@ static bool can_test(struct study_entry *e, const struct study_entry *b)
 
 /* Against its control `b`, itself if it has none; NULL: the table has it not there. Its time is known
  * already. */
-static void confront(struct study_entry *e, const struct study_entry *b, double threshold)
+static void confront(struct study_entry *e, const struct study_entry *b, double threshold,
+                     bool pooled, const struct study_pool *pool)
 {
     e->verdict = STUDY_NOT_TESTED;
     e->time_verdict = VERDICT_UNSHOWN;
-    e->quality = (struct welch){{NAN, NAN, NAN}, NAN, NAN};
+    e->quality = (struct welch){{NAN, NAN, NAN}, NAN, NAN, NAN};
     e->against = e == b || !b ? "" : b->row->contender;
     if (e == b || !b)
         e->log_time = (struct interval){NAN, NAN, NAN};
@@ -274,7 +328,7 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
         e->more = (double)e->parameters / (double)b->parameters - 1;
     e->time_verdict = verdict_of(e->log_time, threshold, e->time_doubt);
     if (can_test(e, b))
-        e->quality = welch(b->test, e->test);
+        e->quality = study_difference(e, b, pooled, pool);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -286,7 +340,7 @@ static void add_entries(struct study_verdicts *v, const struct rows *rows, bool 
 
     for (size_t i = 0; i < rows->n; i++) {
         bool known = false;
-        if (!same_place(&r[i], place) || (r[i].baseline == 1) != baseline)
+        if (!study_same_place(&r[i], place) || (r[i].baseline == 1) != baseline)
             continue;
         for (int k = 0; k < v->n && !known; k++)
             known = same_entry(v->v[k].row, &r[i]);
@@ -307,7 +361,7 @@ static const struct study_entry *baseline_of(const struct study_verdicts *v,
     if (is_origin(e->row))
         return e;
     for (int i = 0; i < v->n; i++)
-        if (same_place(v->v[i].row, e->row) &&
+        if (study_same_place(v->v[i].row, e->row) &&
             (*control ? strcmp(v->v[i].row->contender, control) == 0 : v->v[i].row->baseline == 1))
             return &v->v[i];
     return NULL;
@@ -326,10 +380,36 @@ static bool have_controls(const struct study_verdicts *v)
     return false;
 }
 
+/* Those of one place. */
+static void confront_all(struct study_verdicts *v, int first, int n, double threshold)
+{
+    struct study_pool pool = study_pool_make(&v->v[first], n);
+
+    for (int i = first; i < first + n; i++) {
+        const struct study_entry *const b = baseline_of(v, &v->v[i]);
+        confront(&v->v[i], b, threshold, b && pool.in[i - first] && pool.in[b - v->v - first],
+                 &pool);
+    }
+    free(pool.in);
+}
+
+/* A difference that counts: beyond the least effect, and beyond chance. */
+static enum study_verdict verdict_on(const struct study_entry *e, const struct study_entry *b)
+{
+    const double level = 0.05, effect = fmax(0, e->row->effect); /* older rows have none */
+    const struct interval d = e->quality.diff;
+
+    if (study_rate_at_end(e) || study_rate_at_end(b))
+        return STUDY_AT_END;
+    if (e->p >= level || (d.low <= effect && d.high >= -effect))
+        return STUDY_NOT_SHOWN;
+    return (d.mid < 0) != e->is_task ? STUDY_BETTER : STUDY_WORSE;
+}
+
 static void judge(struct study_verdicts *v, const struct rows *rows, double threshold)
 {
-    const double level = 0.05;
-    double *const p = calloc(2 * (size_t)v->n + 1, sizeof(*p));
+    double *const p = calloc(3 * (size_t)v->n + 1, sizeof(*p)), *const q = p + v->n,
+                  *const work = q + v->n;
     struct group_stats *const floor = calloc((size_t)v->n + 1, sizeof(*floor));
 
     NEED(p && floor);
@@ -338,23 +418,26 @@ static void judge(struct study_verdicts *v, const struct rows *rows, double thre
         if (b)
             pair_times(&v->v[i], b->row, rows);
     }
+    for (int i = 0; i < v->n; i += study_at_place(v, i))
+        confront_all(v, i, study_at_place(v, i), threshold);
     for (int i = 0; i < v->n; i++) {
-        confront(&v->v[i], baseline_of(v, &v->v[i]), threshold);
-        p[i] = v->v[i].quality.p;
+        p[i] = q[i] = v->v[i].quality.p;
         v->tested += !isnan(p[i]);
         if (v->v[i].row->baseline == 1 && v->v[i].test.n >= 2 && v->v[i].lost == 0)
             floor[v->noise_of++] = v->v[i].test;
     }
     v->noise = pooled_sd(floor, v->noise_of);
     v->controls = have_controls(v);
-    holm(p, v->n, p + v->n);
+    holm(p, v->n, work);
+    benjamini_hochberg(q, v->n, work);
     for (int i = 0; i < v->n; i++) {
         struct study_entry *const t = &v->v[i];
         t->p = p[i];
+        t->q = q[i];
+        t->shown_min =
+            least_shown(t->quality.error, t->quality.df, v->tested, fmax(0, t->row->effect));
         if (!isnan(p[i]))
-            t->verdict = p[i] >= level                             ? STUDY_NOT_SHOWN
-                         : (t->quality.diff.mid < 0) != t->is_task ? STUDY_BETTER
-                                                                   : STUDY_WORSE;
+            t->verdict = verdict_on(t, baseline_of(v, t));
     }
     free(p);
     free(floor);
@@ -364,8 +447,13 @@ struct study_verdicts study_verdicts_make(const struct rows *rows, double thresh
 {
     const struct study_row *const r = rows->row;
     struct study_verdicts v = {.noise = NAN};
+    bool budgets = false;
 
-    for (size_t i = 0; i < rows->n; i++) { /* does nothing for a place that is in */
+    for (size_t i = 0; i < rows->n; i++)
+        budgets = budgets || r[i].budget_tokens != I64_EMPTY;
+    for (size_t i = 0; i < rows->n; i++) {   /* does nothing for a place that is in */
+        if (budgets && !is_final_row(&r[i])) /* tuning is at none of them */
+            continue;
         add_entries(&v, rows, true, &r[i]);
         add_entries(&v, rows, false, &r[i]);
     }
@@ -375,6 +463,10 @@ struct study_verdicts study_verdicts_make(const struct rows *rows, double thresh
 
 void study_verdicts_free(struct study_verdicts *v)
 {
+    for (int i = 0; i < v->n; i++) {
+        free(v->v[i].x);
+        free(v->v[i].seed);
+    }
     free(v->v);
     *v = (struct study_verdicts){0};
 }

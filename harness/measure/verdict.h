@@ -3,8 +3,7 @@
  * Is it faster? Pure functions from two sides' samples to a change with an interval and one word.
  * Side 0 is before (old, base), side 1 after (new). A change is d = ln(after / before): 0 is no
  * difference, and percentages are exp(d) - 1. */
-#ifndef VERDICT_H
-#define VERDICT_H
+#pragma once
 
 #include "stats.h"
 
@@ -92,5 +91,3 @@ struct change change_mean(const struct change *c, int n, double threshold);
 /* How much identical programs differ on this machine: the half-width of the interval, as a fraction
  * (0.02 = 2 %). */
 double change_noise(const struct change *identical);
-
-#endif

@@ -4,6 +4,7 @@
 #include "welch.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 struct group_stats group_stats(const double *x, int n)
 {
@@ -111,27 +112,102 @@ struct interval share_interval(int k, int n)
                              .high = k == n ? 1 : beta_quantile(1 - miss / 2, k + 1, n - k)};
 }
 
-struct welch welch(struct group_stats a, struct group_stats b)
+struct welch difference(double diff, double error, double df)
 {
     const double miss = 0.05; /* of a 95 % interval */
+    const double half = error > 0 ? student_quantile(miss, df) * error : error;
+
+    return (struct welch){{diff - half, diff, diff + half},
+                          df,
+                          error > 0    ? student_two_sided(diff / error, df)
+                          : error == 0 ? diff == 0
+                                       : NAN,
+                          error};
+}
+
+struct welch welch(struct group_stats a, struct group_stats b)
+{
     const double diff = b.mean - a.mean;
-    struct welch w = {{NAN, diff, NAN}, NAN, NAN};
 
     if (a.n < 2 || b.n < 2 || isnan(diff))
-        return w;
+        return (struct welch){{NAN, diff, NAN}, NAN, NAN, NAN};
     const double va = a.sd * a.sd / a.n, vb = b.sd * b.sd / b.n, variance = va + vb;
-    if (!(variance > 0)) {
-        w.diff = (struct interval){diff, diff, diff};
-        w.df = a.n + b.n - 2;
-        w.p = diff != 0 ? 0 : 1;
-        return w;
+    if (!(variance > 0))
+        return difference(diff, 0, a.n + b.n - 2);
+    return difference(diff, sqrt(variance),
+                      variance * variance / (va * va / (a.n - 1) + vb * vb / (b.n - 1)));
+}
+
+double least_shown(double error, double df, int tested, double effect)
+{
+    const double first = student_quantile(0.05 / tested, df), own = student_quantile(0.05, df);
+
+    return fmax(first * error, effect + own * error) + student_quantile(0.4, df) * error;
+}
+
+/* The mean of group i. */
+static double group_mean(const double *x, int k, int m, int i)
+{
+    double sum = 0;
+
+    for (int s = 0; s < m; s++)
+        sum += x[s * k + i];
+    return sum / m;
+}
+
+double cochran(const double *x, int k, int m)
+{
+    double most = 0, all = 0;
+
+    for (int i = 0; i < k; i++) {
+        const double mean = group_mean(x, k, m, i);
+        double square = 0;
+        for (int s = 0; s < m; s++)
+            square += (x[s * k + i] - mean) * (x[s * k + i] - mean);
+        most = fmax(most, square);
+        all += square;
     }
-    w.df = variance * variance / (va * va / (a.n - 1) + vb * vb / (b.n - 1));
-    const double error = sqrt(variance), half = student_quantile(miss, w.df) * error;
-    w.diff.low = diff - half;
-    w.diff.high = diff + half;
-    w.p = student_two_sided(diff / error, w.df);
-    return w;
+    /* The share of one group against the rest: F with m-1 and (k-1)(m-1) degrees of freedom. */
+    const double a = (m - 1) / 2.0, share = most / all;
+    return all > 0 ? fmin(1, k * incomplete_beta(a * (k - 1), a, 1 - share, share)) : NAN;
+}
+
+double two_way_sd(const double *x, int k, int m)
+{
+    double *const r = need_room((size_t)k * (size_t)m, sizeof(*r));
+    double sum = 0;
+
+    for (int s = 0; s < m; s++)
+        for (int i = 0; i < k; i++)
+            r[s * k + i] = x[s * k + i] - group_mean(x, k, m, i);
+    for (int s = 0; s < m; s++) {
+        const double mean = stats_mean(r + s * k, k);
+        for (int i = 0; i < k; i++)
+            sum += (r[s * k + i] - mean) * (r[s * k + i] - mean);
+    }
+    free(r);
+    return sqrt(sum / ((k - 1.0) * (m - 1)));
+}
+
+/* q of the largest is its p, and of the k-th smallest p n / k, or that of the one after it. */
+void benjamini_hochberg(double *p, int n, double *work)
+{
+    int asked = 0;
+    double after = 1;
+
+    for (int i = 0; i < n; i++) {
+        work[i] = p[i];
+        asked += !isnan(p[i]);
+    }
+    for (int k = asked; k > 0; k--) {
+        int most = -1;
+        for (int i = 0; i < n; i++)
+            if (!isnan(work[i]) && (most < 0 || work[i] > work[most]))
+                most = i;
+        after = fmin(after, asked * work[most] / k);
+        p[most] = after;
+        work[most] = NAN;
+    }
 }
 
 void holm(double *p, int n, double *work)

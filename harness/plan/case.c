@@ -4,7 +4,8 @@
 #include "case.h"
 
 #include "variants/backends/backend.h"
-#include "variants/model/skeleton.h"
+#include "variants/model/config/control.h"
+#include "variants/model/config/skeleton.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -217,6 +218,12 @@ bool case_has_own(const struct bench_case *c)
     if (workload_scope(c->workload) != SCOPE_CORE)
         skeleton_rest(rest, &c->config, (enum skeleton)c->opt->skeleton);
     return *rest;
+}
+
+bool case_lacks_positions(const struct bench_case *c)
+{
+    return !workload_is_model(c->workload) && c->variant->control &&
+           control_embeds_positions(&c->config);
 }
 
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)

@@ -2,13 +2,12 @@
  *
  * A case: one row of the tables. It owns the model that it measures; the texts of the options are
  * parsed once, when the case is made. */
-#ifndef CASE_H
-#define CASE_H
+#pragma once
 
 #include "harness/cli/options.h"
 #include "harness/cli/workloads.h"
-#include "variants/model/choices.h"
-#include "variants/model/settings.h"
+#include "variants/model/config/choices.h"
+#include "variants/model/config/settings.h"
 #include "variants/model/sublayer/sublayer.h"
 
 enum phase { PHASE_FWD, PHASE_FWD_BWD, PHASE_COUNT };
@@ -36,7 +35,7 @@ struct bench_case {
 };
 
 /* Choices of a case other than its model: X(name, type, codec, field, option, unit, help, ...) as
- * in variants/model/choices.h. The order is that of repro lines, where threads follow the choices
+ * in variants/model/config/choices.h. The order is that of repro lines, where threads follow the choices
  * of the model. */
 /* clang-format off */
 #define CASE_CHOICES(X)                                                                            \
@@ -135,6 +134,8 @@ static inline int case_past(const struct bench_case *c)
 
 /* Has its model norms, a feed-forward network or biases other than --skeleton says? */
 bool case_has_own(const struct bench_case *c);
+/* Is its idea positions that are added to the embedding, which the workload lacks? */
+bool case_lacks_positions(const struct bench_case *c);
 
 /* Rows of past that a layer keeps: in a request all but the last new token are read. */
 static inline int case_kept(const struct bench_case *c)
@@ -165,8 +166,5 @@ bool case_differs(char text[CHOICE_TEXT], int i, const struct bench_case *c,
 
 /* " --option text" of the i-th choice. */
 void repro_choice(FILE *f, int i, const char *text);
-/* The malloc'ed option line that makes exactly this case; `preset` are options without any given.
- * NULL if out of memory. */
+/* The malloc'ed option line that makes exactly this case; `preset` are options without any given. */
 char *case_repro(const struct bench_case *c, const struct options *preset);
-
-#endif

@@ -4,7 +4,7 @@
 #include "filter.h"
 #include "harness/util/range.h"
 #include "harness/util/suggest.h"
-#include "plan.h"
+#include "lookup.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -2,8 +2,7 @@
  *
  * Expressions of --filter over the key columns of a case: key:value, !key:value, key<=N, key>=N,
  * key<N, key>N, key=N. Values match as a whole. */
-#ifndef FILTER_H
-#define FILTER_H
+#pragma once
 
 #include "case.h"
 
@@ -29,5 +28,3 @@ bool filter_match(const struct filter *f, const struct bench_case *c);
 
 /* Does a value of its choice, given as text, match? */
 bool filter_match_text(const struct filter *f, const char *text);
-
-#endif

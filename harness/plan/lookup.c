@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * From names on the command line to entries of the registries. */
-#include "harness/util/suggest.h"
-#include "plan.h"
-#include "variants/backends/list.h"
+ * See lookup.h. */
+#include "lookup.h"
 
-#include <string.h>
+#include "harness/util/suggest.h"
+#include "variants/backends/list.h"
+#include "variants/backends/outside.h"
+
+#include <errno.h>
+#include <unistd.h>
 
 static const struct {
     const char *name, *repair;
@@ -122,6 +125,20 @@ static enum status unknown_backend(const char *name, struct err *e)
     return unknown_word(e, "backend", name, names, "bench list backends");
 }
 
+enum status outside_usable(const char *path, const struct options *opt, struct err *e)
+{
+    if (strlen(path) > 63 || strpbrk(path, " \t,"))
+        return fail(e, E_USAGE,
+                    "the path of a kernel has blanks or over 63 characters: %s  -> ln -s it", path);
+    if (access(path, R_OK) != 0)
+        return fail(e, E_IO, "cannot read kernel %s: %s  -> name a shared object", path,
+                    strerror(errno));
+    return opt->isolate != ISOLATE_NONE
+               ? OK
+               : fail(e, E_USAGE, "--isolate none would load %s into this process  -> leave it out",
+                      path);
+}
+
 enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
                             const struct options *opt, struct err *e)
 {
@@ -143,9 +160,7 @@ enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
         }
         if (!one)
             return unknown_backend(name, e);
-        const enum status st = backend_usable(one, e);
-        if (st != OK)
-            return st;
+        TRY(backend_is_outside(name) ? outside_usable(name, opt, e) : backend_usable(one, e));
         add(chosen, n, one);
     }
     for (int i = 0; i < *n; i++)

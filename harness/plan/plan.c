@@ -6,7 +6,7 @@
 #include "filter.h"
 #include "harness/util/grow.h"
 #include "harness/util/suggest.h"
-#include "variants/model/control.h"
+#include "variants/model/config/control.h"
 #include "variants/parts/parts.h"
 
 #include <stdlib.h>
@@ -257,8 +257,6 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
     if (GROW(p->cases, p->n, e) != OK)
         return E_NOMEM;
     c->repro = case_repro(c, &m->preset);
-    if (!c->repro)
-        return fail(e, E_NOMEM, "no memory for %d cases  -> use shorter ranges", p->n);
     snprintf(c->case_id, sizeof(c->case_id), "%016llx",
              (unsigned long long)XXH3_64bits(c->repro, strlen(c->repro)));
     c->index = p->n;
@@ -427,8 +425,7 @@ static enum status make(struct maker *m, struct err *e)
     const struct options *const opt = m->opt;
 
     TRY(options_parse_line(&m->preset, "", e));
-    m->filters = calloc((size_t)opt->filters.n + 1, sizeof(*m->filters));
-    NEED(m->filters);
+    m->filters = need_room((size_t)opt->filters.n + 1, sizeof(*m->filters));
     TRY(lookup_variants(m->variants, &m->n_variants, opt, e));
     TRY(lookup_backends(m->backends, &m->n_backends, opt, e));
     for (int i = 0; i < opt->filters.n; i++) {

@@ -45,14 +45,10 @@ char *case_repro(const struct bench_case *c, const struct options *preset)
 {
     char own[CHOICE_TEXT];
     struct bytes line;
-    FILE *const f = bytes_open(&line, NULL);
+    FILE *const f = bytes_begin(&line);
     char *const rest = options_repro(c->opt);
     struct bench_case usual;
 
-    if (!f) {
-        free(rest);
-        return NULL;
-    }
     case_usual(&usual, c, preset);
     for (int i = 0; i < CHOICE_COLUMNS; i++) {
         if (i != SETTINGS_CHOICE) {
@@ -67,8 +63,7 @@ char *case_repro(const struct bench_case *c, const struct options *preset)
     }
     fputs(rest, f);
     free(rest);
-    if (bytes_close(f, &line, NULL) != OK)
-        return NULL;
+    bytes_end(f, &line);
     memmove(line.data, line.data + 1, line.n); /* the first blank */
     return line.data;
 }

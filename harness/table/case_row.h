@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Between cases and rows: choices as columns, and --filter over rows. */
-#ifndef CASE_ROW_H
-#define CASE_ROW_H
+#pragma once
 
 #include "harness/plan/filter.h"
 #include "record.h"
@@ -17,5 +16,3 @@ bool filter_match_row(const struct filter *f, const struct table *t, const void 
  * match every expression. E_USAGE for an invalid one, and for a value that neither the program nor
  * a row has. */
 enum status rows_filter(struct rows *of, const struct names *expressions, struct err *e);
-
-#endif

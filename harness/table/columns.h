@@ -4,12 +4,11 @@
  * writer, the reader, the printers and results/README.md. Types: text (127 bytes), line (1023),
  * page (8191), i64, real. Removing a column or changing its meaning needs a new major version in
  * record.c. */
-#ifndef COLUMNS_H
-#define COLUMNS_H
+#pragma once
 
 #include "harness/plan/case.h"
 
-/* Choices: the rows of harness/plan/case.h and variants/model/choices.h. They use the macro X that
+/* Choices: the rows of harness/plan/case.h and variants/model/config/choices.h. They use the macro X that
  * the list of columns is expanded with. */
 #define CHOICE_COLUMN(name, type, codec, field, option, unit, help, ...) X(type, name, unit, help)
 #define MODEL_COLUMN(name, type, codec, field, option, metavar, shown, unit, help, empty, ...)     \
@@ -27,7 +26,7 @@
     X(text, host_id, "", "hash of the stable part of the machine (see env.csv)")                   \
     X(text, case_id, "", "hash of `repro`: the same in every run of the same case")                \
     X(text, started_at_utc, "", "when the case started, ISO 8601")                                 \
-    X(text, status, "", "ok, skipped, failed, wrong, timeout or interrupted")                      \
+    X(text, status, "", "ok, skipped, failed, wrong, timeout, interrupted or suspect")             \
     X(line, status_detail, "", "why the status is not ok, or remarks on an ok row")                \
     CHOSEN_COLUMNS(X)                                                                              \
     X(text, impl, "",                                                                              \
@@ -115,8 +114,8 @@
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \
     X(i64, arena_peak_bytes, "bytes",                                                              \
-      "memory that the case reserved, padding included: exact; what it never touches is not "      \
-      "resident")                                                                                  \
+      "memory that the case reserved and what its library holds besides, padding included: "       \
+      "exact; what it never touches is not resident")                                              \
     X(i64, weights_bytes, "bytes", "parameters")                                                   \
     X(i64, activations_bytes, "bytes", "residual stream, queries, keys, values, hidden rows")      \
     X(i64, memory_state_bytes, "bytes",                                                            \
@@ -155,8 +154,11 @@
     X(i64, tokens, "tokens",                                                                       \
       "tokens that nll_sum is divided by; with --count hf fewer than tokens_scored")               \
     X(i64, words, "",                                                                              \
-      "words of the text, separated by white space; empty where part of the text is dropped")      \
-    X(i64, bytes, "bytes", "bytes of the text; empty where part of the text is dropped")           \
+      "words of the text, separated by white space; empty where part of the text is dropped, "     \
+      "and of a generated text")                                                                   \
+    X(i64, bytes, "bytes",                                                                         \
+      "bytes of the text, where each is a token those of nll_sum; empty where part of the "        \
+      "text is dropped")                                                                           \
     X(i64, oov, "",                                                                                \
       "words outside the tokenizer's list, scored as <unk>: if above 0, do not compare with "      \
       "published numbers; empty without a list")                                                   \
@@ -314,7 +316,8 @@
     X(line, mitigations, "", "what the kernel does about the CPU's weaknesses: NAME=what;...")     \
     X(line, kernel_options, "",                                                                    \
       "options of the kernel's command line that change times; empty if it cannot be read")        \
-    X(text, clock_source, "", "what the kernel's clock reads, such as tsc; empty if unknown")
+    X(text, clock_source, "", "what the kernel's clock reads, such as tsc; empty if unknown")      \
+    X(text, outside_kernels, "", "kernels from files: NAME@VERSION FILE xxh3=HASH;...")
 
 /* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
 #define TRAIN_COLUMNS(X)                                                                           \
@@ -375,6 +378,8 @@
     X(line, corpus, "", "name of the text, or of the task, in the study")                          \
     X(i64, seed, "", "seed of weights, dropout, hidden tokens, actions")                           \
     X(real, lr, "", "peak learning rate")                                                          \
+    X(real, effect, "", "least difference of test_nats or test_return that counts; empty: any")    \
+    X(text, rate_of, "", "contender whose rate it takes; empty for its own")                       \
     X(text, variant, "", "kind of attention")                                                      \
     X(text, backend, "", "backend that ran it")                                                    \
     X(i64, threads, "", "threads")                                                                 \
@@ -386,6 +391,8 @@
     X(i64, seq_tokens, "tokens", "tokens per segment in training")                                 \
     X(i64, mem_tokens, "tokens", "tokens of context in training")                                  \
     X(i64, batch_size, "sequences", "sequences per step")                                          \
+    X(i64, budget_tokens, "tokens",                                                                \
+      "of the study's budgets, the one of this row; empty: it has none")                           \
     X(i64, steps, "", "optimiser steps")                                                           \
     X(i64, tokens, "tokens", "tokens seen; of a task, steps played")                               \
     X(real, train_nats, "nats", "mean nll in training over the last report")                       \
@@ -401,6 +408,7 @@
     X(i64, test_mem_tokens, "tokens", "tokens of context of that score")                           \
     X(i64, test_tokens, "tokens", "tokens scored")                                                 \
     X(real, test_nats, "nats", "mean nll on the test text")                                        \
+    X(real, test_unigram_nats, "nats", "entropy of its bytes; empty if it is generated")           \
     X(real, test_floor_nats, "nats",                                                               \
       "mean nll of the true source on the test text, if the text is generated")                    \
     X(real, test_answer_nats, "nats", "test_nats of the tokens that the source calls answers")     \
@@ -431,5 +439,3 @@
     X(i64, involuntary_switches, "", "preemptions during the block")                               \
     X(i64, disturbed, "0/1", "1: left out of the medians while enough samples remain")             \
     X(i64, launch, "", "number of the case's process that it was timed in, from 0")
-
-#endif

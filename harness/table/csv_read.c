@@ -179,11 +179,7 @@ static void on_field(void *data, size_t length, void *arg)
     r->field++;
 }
 
-static void on_row(int end, void *arg)
-{
-    (void)end;
-    ((struct reader *)arg)->rows_ended++;
-}
+static void on_row(int end, void *arg) { ((struct reader *)arg)->rows_ended++; }
 
 /* A file of an older minor version may lack later columns. Without rows the version is unknown and
  * counts as the oldest. */
@@ -242,11 +238,7 @@ static enum status read_line(struct reader *r, struct csv_parser *p, const char 
     return header && r->present[0] ? OK : check_columns(r);
 }
 
-static int no_space(unsigned char c)
-{
-    (void)c;
-    return 0;
-}
+static int no_space(unsigned char c) { return 0; }
 
 /* ---- rows that count ---------------------------------------------------------------------- */
 
@@ -342,8 +334,7 @@ enum status csv_rows(struct rows *out, const struct table *t, const char *path, 
         return fail(e, E_NOMEM, "no memory to read %s", path);
     csv_set_space_func(&p, no_space); /* RFC 4180: spaces are part of a field */
     r.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    r.row = malloc(t->row_size);
-    NEED(r.row);
+    r.row = need_room(1, t->row_size);
     enum status st = read_rows(&r, &p, out, data, n);
     if (st == OK && (t->counter || find_column(t, "case_id") >= 0))
         st = keep_last(out, t, e);

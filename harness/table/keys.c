@@ -100,11 +100,10 @@ struct keys keys_make(enum table_id table, const struct rows *rows, const struct
     const struct table *t = &tables[table];
     const char *const but[] = {without ? t->columns[without->column].name : NULL, NULL};
     struct keys k = {.by_key = table == TABLE_PERPLEXITY,
-                     .key = calloc(rows->n + 1, sizeof(*k.key)),
-                     .case_id = calloc(rows->n + 1, sizeof(*k.case_id)),
-                     .used = calloc(rows->n + 1, sizeof(*k.used))};
+                     .key = need_room(rows->n + 1, sizeof(*k.key)),
+                     .case_id = need_room(rows->n + 1, sizeof(*k.case_id)),
+                     .used = need_room(rows->n + 1, sizeof(*k.used))};
 
-    NEED(k.key && k.case_id && k.used);
     for (; k.n < (int)rows->n; k.n++) {
         const void *row = (const char *)rows->row + (size_t)k.n * t->row_size;
         k.case_id[k.n] = row_text(t, row, "case_id");

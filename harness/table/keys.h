@@ -2,8 +2,7 @@
  *
  * Which rows are the same case, across machines and builds: the columns that identify it, one axis
  * of them, and a label of them for people. */
-#ifndef KEYS_H
-#define KEYS_H
+#pragma once
 
 #include "record.h"
 
@@ -52,5 +51,3 @@ int keys_unused(const struct keys *k);
 
 /* "xl layer seq=128 mem=512 hidden avx2" without the column of the axis. `without` may be NULL. */
 void row_label(const struct latency_row *row, const struct axis *without, char *buf, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What may stand in a column of a table: a reader refuses what this program never writes. */
-#ifndef TABLE_RANGE_H
-#define TABLE_RANGE_H
+#pragma once
 
 #include "record.h"
 
@@ -15,5 +14,3 @@ struct column_range column_range(const struct column *c);
 
 /* Put into `wanted` what may stand there, for a message: "a number from 0 on". */
 void column_range_text(const struct column_range *r, char *wanted, size_t size);
-
-#endif

@@ -67,8 +67,8 @@ _Static_assert(ARRAY_LEN(latency_columns) <= COLUMNS_MAX && ARRAY_LEN(env_column
                    ARRAY_LEN(perplexity_columns) <= COLUMNS_MAX,
                "a selection holds every column");
 
-const char *const row_status_name[ROW_STATUS_COUNT + 1] = {"ok",    "skipped", "failed",
-                                                           "wrong", "timeout", "interrupted"};
+const char *const row_status_name[ROW_STATUS_COUNT + 1] = {
+    "ok", "skipped", "failed", "wrong", "timeout", "interrupted", "suspect"};
 
 void row_clear(void *row, const struct column *columns, size_t n)
 {
@@ -132,7 +132,8 @@ bool row_is_final(const struct table *t, const void *row)
 {
     const int status = word_index(row_text(t, row, "status"), row_status_name);
 
-    return status != ROW_INTERRUPTED && status != ROW_FAILED && status != ROW_TIMEOUT;
+    return status != ROW_INTERRUPTED && status != ROW_FAILED && status != ROW_TIMEOUT &&
+           status != ROW_SUSPECT;
 }
 
 /* The shortest of 15, 16, 17 digits that reads back as x, with a decimal point in every locale. */

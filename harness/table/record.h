@@ -6,8 +6,7 @@
  * Format of the files: RFC 4180, UTF-8, LF, numbers in C-locale notation, base units, empty = not
  * measured. A real is written in the fewest of 15, 16 or 17 digits that read back as the same
  * double; a real that is not finite is not a measurement and is written empty. */
-#ifndef RECORD_H
-#define RECORD_H
+#pragma once
 
 #include "columns.h"
 #include "harness/util/fileio.h"
@@ -20,7 +19,7 @@
 enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
 
 /* Of every table. */
-#define SCHEMA_VERSION "2.9"
+#define SCHEMA_VERSION "2.10"
 
 #define I64_EMPTY INT64_MIN
 #define REAL_EMPTY ((double)NAN)
@@ -94,12 +93,13 @@ enum row_status {
     ROW_WRONG,
     ROW_TIMEOUT,
     ROW_INTERRUPTED,
+    ROW_SUSPECT, /* faster than the machine can be: its times are there, and nothing builds on them */
     ROW_STATUS_COUNT
 };
 extern const char *const row_status_name[ROW_STATUS_COUNT + 1]; /* NULL-terminated */
 
-/* Is the row there to stay? One that was interrupted, failed or timed out is measured again by
- * --resume: the reason may have been the moment. */
+/* Is the row there to stay? One that was interrupted, failed, timed out or is suspect is measured
+ * again by --resume: the reason may have been the moment. */
 bool row_is_final(const struct table *t, const void *row);
 
 /* ---- rows --------------------------------------------------------------------------------- */
@@ -210,5 +210,3 @@ size_t csv_whole(const char *data, size_t n);
  * the file's minor version. */
 enum status schema_check(const char *path, const char *ours, const char *found, int *minor,
                          struct err *e);
-
-#endif

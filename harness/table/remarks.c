@@ -5,7 +5,6 @@
 
 #include "record.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -14,7 +13,8 @@ static const struct {
 } words[] = {
     {REMARK_UNCHECKED, "unchecked"}, {REMARK_NOISY, "noisy"},         {REMARK_FEW, "few"},
     {REMARK_SAMPLED, "sampled"},     {REMARK_THROTTLED, "throttled"}, {REMARK_BEYOND, "beyond"},
-    {REMARK_MIXED, "mixed"},         {REMARK_CLOCK, "clock"},         {REMARK_OWN, "own"}};
+    {REMARK_MIXED, "mixed"},         {REMARK_CLOCK, "clock"},         {REMARK_OWN, "own"},
+    {REMARK_EMBEDDED, "embedded"}};
 
 void remarks_print(char *buf, size_t size, unsigned remarks)
 {

@@ -2,8 +2,7 @@
  *
  * Reservations about a row that is ok: flags in memory, words in the column status_detail. Only
  * this file reads those words. */
-#ifndef REMARKS_H
-#define REMARKS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,7 +20,8 @@ enum remark {
     REMARK_MIXED = 64,     /* its threads ran on cores of several kinds */
     REMARK_CLOCK = 128,    /* the clock rate moved */
     REMARK_OWN = 256,      /* norms, feed-forward network or biases are not those of --skeleton */
-    REMARKS = 512,         /* above all */
+    REMARK_EMBEDDED = 512, /* its positions are added to the embedding, which is elsewhere */
+    REMARKS = 1024,        /* above all */
 };
 
 /* status_detail of an ok row: the words, separated by blanks. */
@@ -30,5 +30,3 @@ void remarks_print(char *buf, size_t size, unsigned remarks);
 /* The remarks of a row read from disk; 0 unless its status is ok (the detail of other rows is a
  * reason). */
 unsigned remarks_of_row(const char *status, const char *status_detail);
-
-#endif

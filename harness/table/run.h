@@ -2,8 +2,7 @@
  *
  * A run's folder as its readers need it: all tables, the samples of each row, and which of them
  * were taken together. */
-#ifndef RUN_H
-#define RUN_H
+#pragma once
 
 #include "samples.h"
 
@@ -50,5 +49,3 @@ struct series run_series(const struct run *r, const char *case_id);
 
 /* Exact bytes of a case's memory row, NAN if there is none. */
 double run_arena_bytes(const struct run *r, const char *case_id);
-
-#endif

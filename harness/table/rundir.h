@@ -4,8 +4,7 @@
  * DIR/latest. latency.csv lists the cases that are done: a case's samples and its memory row are
  * written before its latency row. A resumed run measures the other cases again and appends their
  * rows, which replace earlier ones. */
-#ifndef RUNDIR_H
-#define RUNDIR_H
+#pragma once
 
 #include "harness/util/lock.h"
 #include "runjson.h"
@@ -63,5 +62,3 @@ void rundir_remove(const struct rundir *r);
 
 /* Close everything and let other processes write; the first error counts. Always releases. */
 enum status rundir_close(struct rundir *r, struct err *e);
-
-#endif

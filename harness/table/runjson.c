@@ -29,8 +29,7 @@ static json_t *options_object(const char *lines)
     for (const char *line = lines; *line; line += *line == '\n') {
         const size_t length = strcspn(line, "\n"), name = strcspn(line, "=");
         CHECK(name < length);
-        char *key = strndup(line, name);
-        NEED(key);
+        char *const key = need_text("%.*s", (int)name, line);
         CHECK(!json_object_get(object, key));
         set(object, key, json_stringn(line + name + 1, length - name - 1));
         free(key);

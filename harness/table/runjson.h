@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * run.json: the command and options of the run, and how it ended. --resume compares its options. */
-#ifndef RUNJSON_H
-#define RUNJSON_H
+#pragma once
 
 #include "record.h"
 
@@ -35,5 +34,3 @@ enum status runjson_command(const char *dir, char command[TEXT_SIZE], struct err
  * is not a run.json that this program reads. */
 enum status runjson_read(const char *dir, char **options, char started_at_utc[TEXT_SIZE],
                          struct err *e);
-
-#endif

@@ -6,7 +6,6 @@
 #include "samples.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #if HAVE_ZSTD
 #include <zstd.h>
@@ -140,36 +139,21 @@ static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
     return st;
 }
 #else
-static enum status zst_open(struct samples *s, struct err *e)
-{
-    (void)s;
-    return zst_missing(e);
-}
+static enum status zst_open(struct samples *s, struct err *e) { return zst_missing(e); }
 static enum status zst_append(struct samples *s, const char *data, size_t n, struct err *e)
 {
-    (void)s, (void)data, (void)n;
     return zst_missing(e);
 }
-static enum status zst_flush(struct samples *s, struct err *e)
-{
-    (void)s;
-    return zst_missing(e);
-}
-static enum status zst_end(struct samples *s, struct err *e)
-{
-    (void)s;
-    return zst_missing(e);
-}
+static enum status zst_flush(struct samples *s, struct err *e) { return zst_missing(e); }
+static enum status zst_end(struct samples *s, struct err *e) { return zst_missing(e); }
 static void zst_free(struct samples *s) { (void)s; }
 static enum status zst_pack(struct bytes *out, const char *data, size_t n, struct err *e)
 {
-    (void)out, (void)data, (void)n;
     return zst_missing(e);
 }
 static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
                               const struct bytes *file, struct err *e)
 {
-    (void)out, (void)torn, (void)path, (void)file;
     return zst_missing(e);
 }
 #endif

@@ -2,8 +2,7 @@
  *
  * The stream of raw samples: one row of SAMPLE_COLUMNS per timed block, as CSV, plain or compressed
  * with zstd. Everything flushed is readable after a kill. */
-#ifndef SAMPLES_H
-#define SAMPLES_H
+#pragma once
 
 #include "harness/cli/options.h" /* enum raw */
 #include "record.h"
@@ -48,5 +47,3 @@ bool samples_exist(const char *dir);
 
 /* All samples of a run's folder. A torn end is an error, as in any table. */
 enum status samples_read(struct rows *out, const char *dir, struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  * Byte-pair encoding: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword
  * Units". A word begins as its smallest tokens; of all neighbours that a rule joins, those of the
  * lowest rank are joined, the leftmost first, until no rule fits. */
-#ifndef BPE_H
-#define BPE_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -44,5 +43,3 @@ enum status bpe_begin(struct bpe_work *w, size_t n, struct err *e);
 void bpe_add(struct bpe_work *w, int32_t id);
 void bpe_run(struct bpe_work *w, const struct merges *m);
 void bpe_free(struct bpe_work *w);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What published perplexities do to a text before it becomes tokens: joining its lines, cutting it
  * into documents, undoing the tokenisation of WikiText, and counting its words. */
-#ifndef PROSE_H
-#define PROSE_H
+#pragma once
 
 #include "harness/util/fileio.h"
 
@@ -30,5 +29,3 @@ enum status prose_detokenise(struct bytes *out, const char *text, size_t n, stru
 /* Pieces between runs of white space, as Python's re.split(r"\s+") counts them: white space at an
  * end makes an empty one, which counts. */
 size_t prose_words(const char *text, size_t n);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Files of ids that were made elsewhere: numpy's .npy, the .bin of llm.c, which both say what they
  * hold, and bare ids, little-endian, of which only an option can say it. */
-#ifndef TOKEN_FILE_H
-#define TOKEN_FILE_H
+#pragma once
 
 #include "tokenizer.h"
 
@@ -16,5 +15,3 @@ enum status token_file_read(struct ids *out, const char *path, enum id_type type
 
 /* Could these ids, read as int32, be pairs of uint16 below the vocabulary? */
 bool token_file_looks_uint16(const int32_t *ids, size_t n, int vocab);
-
-#endif

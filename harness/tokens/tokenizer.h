@@ -3,8 +3,7 @@
  * Texts to the token ids of a published model and back: byte-pair encodings of tokenizer.json, or
  * of vocab.json and merges.txt, and lists of words, vocab.txt. Nothing in these files is trusted;
  * what is not supported is an error by name. */
-#ifndef TOKENIZER_H
-#define TOKENIZER_H
+#pragma once
 
 #include "harness/util/fileio.h"
 
@@ -63,5 +62,3 @@ enum status tokenizer_ends(const struct tokenizer *t, const char *model, struct 
 
 /* Is it a list of words? */
 bool tokenizer_lists_words(const struct tokenizer *t);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The files of a published tokenizer, copied beside a checkpoint that is made of its model. */
-#ifndef TOKENIZER_COPY_H
-#define TOKENIZER_COPY_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -10,5 +9,3 @@
  * something; *any says whether there is. Beside it go the files that say which token begins a text,
  * which ones end it, and whose rules are meant. Those of an earlier model in `to` are removed. E_IO names the file. */
 enum status tokenizer_copy(const char *from, const char *to, bool *any, struct err *e);
-
-#endif

@@ -89,8 +89,7 @@ enum status tokenizer_ends(const struct tokenizer *t, const char *model, struct 
     if (t->lists_words)
         return OK;
     for (size_t i = 0; out->n == 0 && i < ARRAY_LEN(places); i++) {
-        struct tokenizer at = {.dir = strdup(places[i])};
-        NEED(at.dir);
+        struct tokenizer at = {.dir = need_text("%s", places[i])};
         const enum status st =
             gguf_is(at.dir) ? ends_of_gguf(&at, out, e) : ends_of_folder(&at, out, e);
         free(at.dir);

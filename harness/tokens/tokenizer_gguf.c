@@ -12,21 +12,11 @@
 
 static const char sentencepiece[] = "llama";
 
-#define GPT4(numbers)                                                                              \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers                          \
-    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
-#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define GPT4O(ending, numbers)                                                                     \
-    BEFORE UPPER "*" LOWER "+" ending "|" BEFORE UPPER "+" LOWER "*" ending "|" numbers            \
-                 "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
 static const char words_gpt2[] = WORDS_GPT2;
-static const char words_llama3[] = GPT4("\\p{N}{1,3}");
-static const char words_qwen[] = GPT4("\\p{N}");
-static const char words_gpt_4o[] = GPT4O("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}");
-static const char words_nemo[] = GPT4O("", "\\p{N}");
+static const char words_llama3[] = WORDS_LLAMA3;
+static const char words_qwen[] = WORDS_QWEN;
+static const char words_gpt_4o[] = WORDS_GPT_4O;
+static const char words_nemo[] = WORDS_NEMO;
 
 /* By their names in files: what is cut before byte pairs are merged. */
 static const struct rules {

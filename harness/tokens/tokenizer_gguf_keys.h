@@ -3,8 +3,7 @@
  * Values of a GGUF file's keys of its tokenizer: tokens, flags and lists. A value of another type, or
  * out of bounds, is refused by the name of its key, and not taken as absent: which tokens texts have
  * depends on it. */
-#ifndef TOKENIZER_GGUF_KEYS_H
-#define TOKENIZER_GGUF_KEYS_H
+#pragma once
 
 #include "tokenizer_json.h"
 
@@ -40,5 +39,3 @@ enum status gguf_flag(const struct tokenizer *t, const json_t *keys, const char 
  * is not computed? `scored`: by scores, else by merges. */
 enum status gguf_keys_check(const struct tokenizer *t, const json_t *keys, bool scored,
                             struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The parts of a tokenizer, for the files that read and run it. */
-#ifndef TOKENIZER_INNER_H
-#define TOKENIZER_INNER_H
+#pragma once
 
 #include "bpe.h"
 #include "tokenizer.h"
@@ -104,5 +103,3 @@ enum status tokenizer_join(const struct tokenizer *t, const int32_t *ids, size_t
                            struct bytes *out, struct err *e);
 
 enum status ids_append(struct ids *out, int32_t id, struct err *e);
-
-#endif

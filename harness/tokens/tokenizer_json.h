@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Values of a tokenizer's JSON files, and what the readers of their parts share. */
-#ifndef TOKENIZER_JSON_H
-#define TOKENIZER_JSON_H
+#pragma once
 
 #include "tokenizer_inner.h"
 
@@ -84,5 +83,3 @@ enum status tokenizer_read_cutters(struct tokenizer *t, const json_t *j, struct 
 enum status tokenizer_read_post(struct tokenizer *t, const json_t *j, struct err *e);
 /* Is it a decoder whose rule tokenizer_decode has? *strips: it drops one space in front. */
 bool tokenizer_decodes(const struct tokenizer *t, const json_t *decoder, bool *strips);
-
-#endif

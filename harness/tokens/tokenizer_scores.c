@@ -7,7 +7,6 @@
 #include "tokenizer_json.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* What a token is to merges. */
 struct piece {

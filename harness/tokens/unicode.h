@@ -2,8 +2,7 @@
  *
  * Unicode for tokenizers: characters of UTF-8, classes of those beside added tokens, and canonical
  * composition. Classes and composition are libutf8proc's. */
-#ifndef UNICODE_H
-#define UNICODE_H
+#pragma once
 
 #include "harness/util/fileio.h"
 
@@ -26,5 +25,3 @@ bool is_word(int32_t c);
 
 /* Canonical composition (NFC) of a text of UTF-8. */
 enum status unicode_compose(struct bytes *out, const char *text, size_t n, struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The tokens of a vocabulary: their texts by id, and ids by text. */
-#ifndef VOCAB_H
-#define VOCAB_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -34,5 +33,3 @@ enum status vocab_index(struct vocab *v, struct err *e);
 int32_t vocab_find(const struct vocab *v, const char *text, size_t n);
 
 void vocab_free(struct vocab *v);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * How a text is cut into words before each of them becomes tokens: by the matches of a pattern, in the
  * syntax of the publisher's library (Oniguruma's, as of Ruby), run by PCRE2. */
-#ifndef WORDS_H
-#define WORDS_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -13,6 +12,22 @@
 /* Radford et al. 2019 */
 #define WORDS_GPT2                                                                                 \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+/* Later ones, which differ in how they cut numbers, capitals and endings. */
+#define WORDS_GPT4(numbers)                                                                        \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers                          \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define WORDS_BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
+#define WORDS_UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define WORDS_LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define WORDS_GPT4O(ending, numbers)                                                               \
+    WORDS_BEFORE WORDS_UPPER "*" WORDS_LOWER "+" ending "|" WORDS_BEFORE WORDS_UPPER               \
+                             "+" WORDS_LOWER "*" ending "|" numbers                                \
+                             "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define WORDS_LLAMA3 WORDS_GPT4("\\p{N}{1,3}")
+#define WORDS_QWEN WORDS_GPT4("\\p{N}")
+#define WORDS_GPT_4O WORDS_GPT4O("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}")
+#define WORDS_NEMO WORDS_GPT4O("", "\\p{N}")
 
 /* What becomes of matches and of what lies between them. */
 enum split {
@@ -54,5 +69,3 @@ enum status word_scan(struct word_scan *s, const struct words *w, const char *te
                       struct err *e);
 /* The next word and its length; 0 at the end. E_IO if the pattern takes too many steps for it. */
 enum status word_next(struct word_scan *s, const char **word, size_t *n, struct err *e);
-
-#endif

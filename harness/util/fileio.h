@@ -2,8 +2,7 @@
  *
  * Files that must survive a kill and a full disk: whole-file reads, atomic replacement, and
  * appending in pieces that are there whole or not at all. Independent of the contents. */
-#ifndef FILEIO_H
-#define FILEIO_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -85,5 +84,3 @@ void append_sync(struct appender *a);           /* fdatasync */
 /* OK or the first error. */
 enum status append_status(const struct appender *a, struct err *e);
 enum status append_close(struct appender *a, struct err *e);
-
-#endif

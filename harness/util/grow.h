@@ -2,8 +2,7 @@
  *
  * Arrays that grow by one element at a time. The room follows from the number of elements, so an
  * array needs no field for it. */
-#ifndef GROW_H
-#define GROW_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -33,5 +32,3 @@ static inline enum status grow_array(void *at, size_t n, size_t size, struct err
     memcpy(at, &grown, sizeof(grown));
     return OK;
 }
-
-#endif

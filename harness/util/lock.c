@@ -68,8 +68,7 @@ enum status lock_take(struct lock *l, const char *path, const char *what, struct
     pid_t holder = 0;
     int why = EAGAIN;
 
-    *l = (struct lock){.path = strdup(path)};
-    NEED(l->path);
+    *l = (struct lock){.path = need_text("%s", path)};
     for (int i = 0; i < TRIES && why == EAGAIN; i++) {
         if (i > 0)
             nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);

@@ -2,8 +2,7 @@
  *
  * One process at a time: on files that only one may write, and measuring on a machine. The kernel
  * drops a lock when the process that holds it ends, in whatever way. */
-#ifndef LOCK_H
-#define LOCK_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -34,5 +33,3 @@ enum lock_shared lock_shared(const char *path);
 
 /* The machine's: a file in /tmp, or in $TMPDIR where /tmp cannot be written. */
 enum lock_shared lock_machine(void);
-
-#endif

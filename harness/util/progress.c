@@ -3,10 +3,8 @@
  * Progress. */
 #include "progress.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 static double now_s(void)

@@ -2,8 +2,7 @@
  *
  * Progress of long work: a line on standard error, from two seconds on. On a terminal it is
  * rewritten in place; in a log (--progress plain) it is repeated now and then. */
-#ifndef PROGRESS_H
-#define PROGRESS_H
+#pragma once
 
 #include "terminal.h"
 
@@ -35,5 +34,3 @@ struct duration_text {
     char s[32];
 };
 struct duration_text duration_text(double seconds);
-
-#endif

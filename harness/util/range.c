@@ -15,8 +15,8 @@ struct item {
     int lo, hi;        /* bounds of every value */
 };
 
-/* Digits and suffix of [from, end); false if it is not a number. Saturates far above every bound.
- */
+/* Digits, of which some may stand behind a point, and suffix of [from, end); false if it is not a whole
+ * number. Saturates far above every bound. */
 static bool scan_number(long long *out, const char *from, const char *end)
 {
     static const struct {
@@ -24,18 +24,21 @@ static bool scan_number(long long *out, const char *from, const char *end)
         long long factor;
     } units[] = {{"", 1}, {"k", 1000}, {"Ki", 1 << 10}, {"M", 1000000}, {"Mi", 1 << 20}};
     const bool negative = from < end && *from == '-';
-    long long n = 0;
+    long long n = 0, parts = 1;
 
     from += negative;
     if (from == end || !isdigit((unsigned char)*from))
         return false;
     for (; from < end && isdigit((unsigned char)*from); from++)
         n = n > INT_MAX ? n : n * 10 + (*from - '0');
+    if (from < end - 1 && *from == '.')
+        for (from++; from < end && isdigit((unsigned char)*from) && n <= INT_MAX; parts *= 10)
+            n = n * 10 + (*from++ - '0');
     for (size_t i = 0; i < ARRAY_LEN(units); i++) {
         const size_t len = strlen(units[i].suffix);
         if ((size_t)(end - from) == len && memcmp(from, units[i].suffix, len) == 0) {
-            *out = (negative ? -n : n) * units[i].factor;
-            return true;
+            *out = (negative ? -n : n) * units[i].factor / parts;
+            return n * units[i].factor % parts == 0;
         }
     }
     return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The grammar of numbers on the command line: lists a,b; ranges lo..hi (powers of two), lo..hi*k,
- * lo..hi+k, where hi belongs to the range if it is reached; suffixes k (1000), Ki (1024), M, Mi. */
-#ifndef RANGE_H
-#define RANGE_H
+ * lo..hi+k, where hi belongs to the range if it is reached; suffixes k (1000), Ki (1024), M, Mi, before
+ * which a number may have a point: 0.25Mi. */
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -40,5 +40,3 @@ enum status number_parse(int *out, const char *label, const char *text, int lo, 
 enum { OPEN_LOW = 1, OPEN_HIGH = 2 };
 enum status decimal_parse(double *out, const char *label, const char *text, double lo, double hi,
                           int open, struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  * The processes (ranks) of one training, on one or several machines, and sums over all of them. A
  * build with MPI (make MPI=1) has ranks_mpi.c; others have ranks_none.c: one rank, whose sums are
  * its own numbers. Collective operations run in the same order on all ranks. */
-#ifndef RANKS_H
-#define RANKS_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -44,5 +43,3 @@ void ranks_add_end(struct ranks *r);
 
 /* Failed anywhere? The lowest rank that failed has its error, all others E_CHILD. */
 enum status ranks_agree(const struct ranks *r, enum status st, struct err *e);
-
-#endif

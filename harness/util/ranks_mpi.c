@@ -64,8 +64,7 @@ enum status ranks_open(struct ranks *r, struct err *e)
     MPI_Comm_rank(MPI_COMM_WORLD, &r->index);
     MPI_Comm_size(MPI_COMM_WORLD, &r->count);
     r->nodes = count_nodes();
-    r->open = calloc(1, sizeof(struct begun));
-    NEED(r->open);
+    r->open = need_room(1, sizeof(struct begun));
     return OK;
 }
 

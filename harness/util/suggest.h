@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * "did you mean": the nearest word of a list, and the error text for a word that is not in it. */
-#ifndef SUGGEST_H
-#define SUGGEST_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -17,5 +16,3 @@ const char *nearest(const char *word, const char *const *words);
  * `see` may be NULL. */
 enum status unknown_word(struct err *e, const char *what, const char *word,
                          const char *const *words, const char *see);
-
-#endif

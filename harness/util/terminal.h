@@ -2,8 +2,7 @@
  *
  * The terminal: how wide it is, how wide a text is on it, and the one line of progress that is
  * rewritten in place. */
-#ifndef TERMINAL_H
-#define TERMINAL_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -39,5 +38,3 @@ struct terminal_line {
 void terminal_line_put(struct terminal_line *l, char *text); /* `text` is cut to fit */
 void terminal_line_clear(struct terminal_line *l);           /* before anything else is printed */
 void terminal_line_print(char *text); /* one that stays; also cut to fit a terminal */
-
-#endif

@@ -65,13 +65,12 @@ char *text_exact(const char *src)
         n = printable_length(src + at);
         plain = n > 0;
     }
-    FILE *const f = bytes_open(&text, NULL);
-    NEED(f);
+    FILE *const f = bytes_begin(&text);
     if (plain)
         fputs(src, f);
     else
         text_print_quoted(f, src);
-    NEED(bytes_close(f, &text, NULL) == OK);
+    bytes_end(f, &text);
     return text.data;
 }
 
@@ -93,11 +92,11 @@ void text_vline(FILE *f, const char *fmt, va_list ap)
     enum { INDENT = 2 };
     char *text;
     struct bytes safe;
-    FILE *const escaped = bytes_open(&safe, NULL);
+    FILE *const escaped = bytes_begin(&safe);
 
-    NEED(vasprintf(&text, fmt, ap) >= 0 && escaped);
+    NEED(vasprintf(&text, fmt, ap) >= 0);
     text_print(escaped, text);
-    NEED(bytes_close(escaped, &safe, NULL) == OK);
+    bytes_end(escaped, &safe);
     text_fill(f, safe.data, 0, INDENT, terminal_width(fileno(f)));
     free(safe.data);
     free(text);

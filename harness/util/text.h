@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Texts of unknown origin as one line: of a table, or of a terminal. */
-#ifndef TEXT_H
-#define TEXT_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ void text_heading(FILE *f, const char *text);
 
 /* The text itself, without the end of the line. */
 void text_print(FILE *f, const char *text);
-
-#endif

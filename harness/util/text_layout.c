@@ -5,7 +5,6 @@
 #include "terminal.h"
 #include "text.h"
 
-#include <limits.h>
 #include <string.h>
 
 enum { GAP = 2 };

@@ -2,8 +2,7 @@
  *
  * Aligned columns that fit the terminal: texts wrap inside their columns, and columns that can be
  * spared are left out where even that does not suffice. */
-#ifndef TEXT_LAYOUT_H
-#define TEXT_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,5 +32,3 @@ void text_layout_fit(struct text_layout *l, const struct text_table_column *colu
 /* One row; it takes as many lines as its longest column. Lines do not end in blanks. */
 void text_layout_print(FILE *f, const struct text_layout *l, const struct text_table_column *column,
                        const char *const *text);
-
-#endif

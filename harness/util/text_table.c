@@ -25,10 +25,8 @@ void text_table_add(struct text_table *s, const char *const *text)
 
     NEED(grow_array(&s->text, (size_t)s->rows, columns * sizeof(*s->text), NULL) == OK);
     char **const row = s->text + (size_t)s->rows++ * columns;
-    for (int i = 0; i < s->columns; i++) {
-        row[i] = strdup(text[i] ? text[i] : "");
-        NEED(row[i]);
-    }
+    for (int i = 0; i < s->columns; i++)
+        row[i] = need_text("%s", text[i] ? text[i] : "");
 }
 
 const char *text_number(char text[NUMBER_SIZE], const char *format, double x)

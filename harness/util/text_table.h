@@ -2,8 +2,7 @@
  *
  * Small tables of text for standard output: aligned for people, to paste (Markdown, LaTeX), or
  * for programs (CSV, JSON lines). The tables on disk are record.h's. */
-#ifndef TEXT_TABLE_H
-#define TEXT_TABLE_H
+#pragma once
 
 #include "range.h"
 #include "text_layout.h"
@@ -75,5 +74,3 @@ void text_table_print(FILE *f, const struct text_table *s, enum format format);
 int text_table_width(const struct text_table *s);
 
 void text_table_free(struct text_table *s);
-
-#endif

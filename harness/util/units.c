@@ -95,6 +95,21 @@ struct unit_text units_count(double n)
     return h;
 }
 
+struct unit_text units_exact(long long n)
+{
+    static const struct {
+        const char *suffix;
+        int factor;
+    } units[] = {{"Mi", 1 << 20}, {"M", 1000000}, {"Ki", 1 << 10}, {"k", 1000}, {"", 1}};
+    struct unit_text h;
+    size_t i = 0;
+
+    while (n % units[i].factor != 0)
+        i++;
+    snprintf(h.s, sizeof(h.s), "%lld%s", n / units[i].factor, units[i].suffix);
+    return h;
+}
+
 struct unit_text units_rate(double x)
 {
     const double rounded = three_digits(x);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Comparing numbers with a reference. */
+ * Comparing numbers with a reference, and the sample of rows that are. */
 #include "agree.h"
+
+#include "variants/base/rng.h"
 
 #include <math.h>
 
@@ -31,4 +33,18 @@ struct agreement agree(const float *got, const float *want, size_t n, struct bou
     a.limit = fmax(bound.rel * largest, bound.abs);
     a.within = a.max_abs <= a.limit && a.nmse <= bound.nmse; /* false for NaN */
     return a;
+}
+
+int checked_row(const struct checked_rows *r, int b, int k)
+{
+    const int64_t from = (int64_t)k * r->L / r->each, to = (int64_t)(k + 1) * r->L / r->each;
+    const uint64_t at = (uint64_t)b * (uint64_t)r->each + (uint64_t)k;
+
+    if (k == 0)
+        return 0;
+    if (k == r->each - 1)
+        return r->L - 1;
+    return (int)(from + (int64_t)(rng_u32(r->seed, rng_stream("checked rows"), at) *
+                                      (uint64_t)(to - from) >>
+                                  32));
 }

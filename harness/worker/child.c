@@ -8,6 +8,7 @@
 #include "harness/machine/env.h"
 #include "harness/util/signals.h"
 #include "process.h"
+#include "variants/backends/outside.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -112,9 +113,8 @@ struct copy {
 static int serve_in_copy(void *arg)
 {
     const struct copy *const c = arg;
-    struct server *const s = calloc(1, sizeof(*s));
+    struct server *const s = need_room(1, sizeof(*s));
 
-    NEED(s);
     close(c->parent_end);
     s->protocol.fd = c->own_end;
     s->requests = c->as->requests;
@@ -218,9 +218,13 @@ enum status child_open(struct child *c, const struct bench_case *bcase,
     const struct served as = {
         .requests = measuring_requests, .bcase = bcase, .role = role, .reference = reference};
 
+    struct child_setup mine = *setup;
+
+    if (backend_is_outside(bcase->backend->name) && setup->patience_s > PATIENCE_OUTSIDE_S)
+        mine.patience_s = PATIENCE_OUTSIDE_S;
     *c = (struct child){.bcase = bcase, .protocol = {.fd = -1}};
     if (setup->isolate != ISOLATE_NONE) {
-        TRY(start(c, setup, &as, request_open.name, bcase->repro, e));
+        TRY(start(c, &mine, &as, request_open.name, bcase->repro, e));
         return read_report(c, e);
     }
     c->worker = malloc(sizeof(*c->worker));
@@ -299,8 +303,8 @@ void child_close(struct child *c)
             protocol_read_answer(&c->protocol, report_field, &c->report, &ignored);
         close(c->protocol.fd);
         c->protocol.fd = -1;
-        if (c->failed)
-            kill(c->pid, SIGKILL);
+        if (c->failed || (c->bcase && backend_is_outside(c->bcase->backend->name)))
+            kill(c->pid, SIGKILL); /* a kernel from a file may not end by itself */
         process_reap(c->pid, &ignored);
         c->pid = 0;
     }

@@ -3,8 +3,7 @@
  * The parent's side of a child: start, request, end. All child processes that compute are started
  * here: measuring children, which take several requests, and those that take one (scoring a text,
  * training, checking a backend, measuring peaks). */
-#ifndef CHILD_H
-#define CHILD_H
+#pragma once
 
 #include "serve.h"
 
@@ -20,7 +19,8 @@ struct child {
     struct worker *worker; /* --isolate none: the case is bound in this process */
 };
 
-enum { CHILD_WORDS = 8 };
+/* A process that runs a kernel from a file is hung after less silence than others. */
+enum { CHILD_WORDS = 8, PATIENCE_OUTSIDE_S = 60 };
 
 /* Settings that all children of a run share. */
 struct child_setup {
@@ -74,5 +74,3 @@ enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *ou
 
 /* Request the last report and end the child. Safe after any failure, and twice. */
 void child_close(struct child *c);
-
-#endif

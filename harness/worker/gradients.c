@@ -50,8 +50,7 @@ static double amplified(const struct bench_case *c)
     const struct mixer *const m =
         workload_context(c->workload) == CONTEXT_KEYS ? NULL : c->config.mixer;
 
-    return m && m->kind && m->kind->amplifies ? ROUNDINGS * 0x1p-24 * m->kind->amplifies(&c->config)
-                                              : 0;
+    return m ? ROUNDINGS * 0x1p-24 * mixer_amplifies(&c->config) : 0;
 }
 
 struct bound job_bound(const struct bench_case *c)
@@ -150,6 +149,7 @@ static const struct attn_impl **impl_of(struct sublayer *s)
  * one per sub-layer. */
 static void swap_attention(struct sublayers *sublayers, struct reference_impl *with)
 {
+    CHECK(with);
     for (int i = 0; i < sublayers->n; i++) {
         const struct attn_impl **const impl = impl_of(&sublayers->at[i]);
         const struct reference_impl ours = with[i];
@@ -201,31 +201,32 @@ static enum status find_in_list(const struct sublayers *list, struct reference_i
                  : fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", list->n);
 }
 
-enum status job_sublayers_reference_backward(struct job *j, const struct engine *ref, struct err *e)
+/* Of workloads that consist of sub-layers, those of an encoder included. */
+static enum status sublayers_reference_backward(struct job *j, const struct engine *ref,
+                                                struct err *e)
 {
-    struct sublayers *const lists[] = {j->ops->sublayers(j),
-                                       j->ops->encoder ? j->ops->encoder(j) : NULL};
-    struct reference_impl *with[ARRAY_LEN(lists)] = {NULL};
+    struct sublayers *const *const lists = j->list;
+    struct reference_impl *with[ARRAY_LEN(j->list)] = {NULL};
     void *scratch = NULL;
     size_t bytes = 0;
     enum status st = OK;
 
-    for (size_t k = 0; k < ARRAY_LEN(lists) && lists[k] && st == OK; k++)
+    for (size_t k = 0; k < ARRAY_LEN(j->list) && lists[k] && st == OK; k++)
         st = find_in_list(lists[k], &with[k], ref, &bytes, e);
     if (st == OK)
         st = job_reference_scratch(&scratch, bytes, e);
     if (st == OK) {
-        for (size_t k = 0; k < ARRAY_LEN(lists) && lists[k]; k++) {
+        for (size_t k = 0; k < ARRAY_LEN(j->list) && lists[k]; k++) {
             for (int i = 0; i < lists[k]->n; i++)
                 with[k][i].scratch = scratch;
             swap_attention(lists[k], with[k]);
         }
         j->ops->backward(j, ref);
-        for (size_t k = 0; k < ARRAY_LEN(lists) && lists[k]; k++)
+        for (size_t k = 0; k < ARRAY_LEN(j->list) && lists[k]; k++)
             swap_attention(lists[k], with[k]);
     }
     free(scratch);
-    for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+    for (size_t k = 0; k < ARRAY_LEN(j->list); k++)
         free(with[k]);
     return st;
 }
@@ -240,16 +241,30 @@ bool job_param_gradient(const struct params *p, int i, struct gradient *out)
     return true;
 }
 
+static bool gradient_at(const struct job *j, int i, struct gradient *out)
+{
+    return j->ops->gradient ? j->ops->gradient(j, i, out) : job_param_gradient(j->params, i, out);
+}
+
 /* Number of floats of all gradients; and those floats, concatenated. */
 static size_t all_gradients(const struct job *j, float *copy)
 {
     struct gradient d;
     size_t total = 0;
 
-    for (int i = 0; j->ops->gradient(j, i, &d); i++, total += d.n)
+    for (int i = 0; gradient_at(j, i, &d); i++, total += d.n)
         if (copy && d.n)
             memcpy(copy + total, d.at, d.n * sizeof(float));
     return total;
+}
+
+/* The reference wrote where the case will write. */
+static void poison(struct job *j)
+{
+    if (j->ops->poison)
+        j->ops->poison(j);
+    for (size_t k = 0; k < ARRAY_LEN(j->list) && j->list[k] && !j->ops->poison; k++)
+        sublayers_poison(j->list[k]);
 }
 
 enum status job_expect_gradients(struct job *j, float **want, struct err *e)
@@ -262,12 +277,13 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e)
     TRY(engine_open(&ref, backend_ref.name, j->engine.threads, NULL, e));
     TRY(engine_train_in(&ref, j->config.dtype, e));
     job_run_forward(j);
-    TRY(j->ops->reference_backward(j, &ref, e));
+    TRY(j->ops->reference_backward ? j->ops->reference_backward(j, &ref, e)
+                                   : sublayers_reference_backward(j, &ref, e));
     *want = malloc(all_gradients(j, NULL) * sizeof(float));
     if (!*want)
         return fail(e, E_NOMEM, "no memory for the expected gradients  -> use --no-check");
     all_gradients(j, *want);
-    j->ops->poison(j); /* the reference wrote where the case will write */
+    poison(j);
     return OK;
 }
 
@@ -292,7 +308,7 @@ void job_check_gradients(const struct job *j, const float *want, struct agreemen
     *a = (struct agreement){0};
     for (size_t i = 0; i < total; i++)
         largest = fmax(largest, fabs((double)want[i]));
-    for (int i = 0; j->ops->gradient(j, i, &d); want += d.n, i++) {
+    for (int i = 0; gradient_at(j, i, &d); want += d.n, i++) {
         struct bound of_this = bound;
         of_this.floor = rounding_floor(&d, bound, largest);
         const struct agreement one = agree(d.at, want, d.n, of_this);

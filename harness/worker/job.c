@@ -7,7 +7,6 @@
 #include "variants/base/rng.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,8 +47,8 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
     if (trains)
         TRY(engine_train_in(&j->engine, c->config.dtype, e));
     TRY(j->ops->declare(j, e));
-    TRY(params_hold(j->ops->params(j), trains ? ELEM_F32 : c->config.dtype, c->config.act_dtype,
-                    &j->engine, e));
+    TRY(params_hold(j->params, trains ? ELEM_F32 : c->config.dtype, c->config.act_dtype, &j->engine,
+                    e));
     j->engine.isa = engine_isa(&j->engine, c->config.dtype);
     TRY(bind_all(j, e));
     j->ops->impl(j, j->impl);
@@ -62,7 +61,7 @@ enum status job_place(struct job *j,
 {
     TRY(arena_place(&j->arena, (enum huge_pages)j->bcase->opt->huge_pages, bind, arg, e));
     TRY(bind_all(j, e));
-    params_init(j->ops->params(j), j->bcase->opt->seed, j->engine.threads);
+    params_init(j->params, j->bcase->opt->seed, j->engine.threads);
     j->ops->fill(j);
     if (job_goes_backward(j) && j->ops->fill_grad)
         j->ops->fill_grad(j);
@@ -106,14 +105,21 @@ void job_draw(const struct job *j, const char *name, float *x, size_t n)
     rng_normal(x, n, j->bcase->opt->seed, rng_stream(name), 0, 1);
 }
 
+void job_draw_tokens(const struct job *j, const char *name, int32_t *x, size_t n)
+{
+    const uint64_t stream = rng_stream(name);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = (int32_t)(rng_u32(j->bcase->opt->seed, stream, i) % (uint32_t)j->config.V);
+}
+
 void job_move_weights(struct job *j)
 {
-    struct params *const all = j->ops->params(j);
+    const struct params *const all = j->params;
 
     for (int i = 0; i < all->n; i++) {
         const struct param *const p = &all->v[i];
-        float *const step = malloc(sizeof(*step) * p->n);
-        NEED(step);
+        float *const step = need_room(p->n, sizeof(*step));
         job_draw(j, p->name, step, p->n);
         for (size_t k = 0; k < p->n; k++)
             p->data[k] += 0.03f * step[k];
@@ -150,11 +156,6 @@ double job_bytes_of_weights(const struct job *j)
            (double)j->arena.part[PART_MEMORY];
 }
 
-double job_bytes_of_gradients(const struct job *j)
-{
-    return (double)j->arena.part[PART_GRADIENTS] + (double)j->arena.part[PART_OPTIMIZER];
-}
-
 double job_tables_flop(const struct job *j, int keys)
 {
     const struct pos *pos = j->config.pos;
@@ -173,7 +174,7 @@ double job_flop(const struct job *j)
 
 struct flop_shares job_shares(struct job *j)
 {
-    const struct sublayers *const s = j->ops->sublayers ? j->ops->sublayers(j) : NULL;
+    const struct sublayers *const s = j->list[0];
 
     return s ? sublayers_shares(s, j->shape.B, j->shape.L, j->shape.M)
              : (struct flop_shares){NAN, NAN};
@@ -183,7 +184,7 @@ struct flop_shares job_shares(struct job *j)
  * of queries, keys and values: twice as much as forward. */
 double job_moved_bytes(struct job *j)
 {
-    const struct sublayers *const s = j->ops->sublayers ? j->ops->sublayers(j) : NULL;
+    const struct sublayers *const s = j->list[0];
 
     return s ? (job_goes_backward(j) ? 3 : 1) *
                    sublayers_moves(s, j->shape.B, j->shape.L, j->shape.M)
@@ -192,14 +193,19 @@ double job_moved_bytes(struct job *j)
 
 bool job_gather(struct job *j)
 {
-    return j->ops->sublayers &&
-           sublayers_gather(j->ops->sublayers(j), &j->engine, j->shape.B, j->shape.L);
+    return j->list[0] && sublayers_gather(j->list[0], &j->engine, j->shape.B, j->shape.L);
+}
+
+static double bytes_grad(const struct job *j)
+{
+    return j->ops->bytes_grad
+               ? j->ops->bytes_grad(j)
+               : (double)j->arena.part[PART_GRADIENTS] + (double)j->arena.part[PART_OPTIMIZER];
 }
 
 double job_bytes(struct job *j)
 {
-    return j->ops->bytes(j) + (job_goes_backward(j) ? j->ops->bytes_grad(j) : 0) +
-           job_moved_bytes(j);
+    return j->ops->bytes(j) + (job_goes_backward(j) ? bytes_grad(j) : 0) + job_moved_bytes(j);
 }
 
 size_t job_predicted_bytes(const struct job *j) { return j->ops->predicted_bytes(j); }

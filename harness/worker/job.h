@@ -2,15 +2,13 @@
  *
  * A case bound in this process: engine, arena, weights, inputs, and one function that does one
  * measured run. Independent of clocks and pipes. */
-#ifndef JOB_H
-#define JOB_H
+#pragma once
 
 #include "agree.h"
-#include "checked_rows.h"
 #include "harness/plan/plan.h"
 #include "variants/model/attention/cross.h"
-#include "variants/model/lm.h"
-#include "variants/model/optimizer.h"
+#include "variants/model/lm/lm.h"
+#include "variants/model/optimise/optimizer.h"
 
 /* Attention alone: projected operands and the scheme's tables. */
 struct attn_job {
@@ -68,7 +66,9 @@ struct job {
     struct extent shape; /* L as executed: recompute runs the past with the segment */
     struct engine engine;
     struct arena arena;
-    union { /* by workload */
+    struct params *params; /* its weights, from declaration on; the layers, if it has some, and */
+    struct sublayers *list[2]; /* those of an encoder */
+    union {                    /* by workload */
         struct attn_job attn;
         struct layer_job layer;
         struct cross_job cross;
@@ -155,5 +155,3 @@ size_t job_cache_bytes(const struct job *j);
 
 /* Tokens that a run advances: B * seq, regardless of what is recomputed for them. */
 double job_tokens(const struct job *j);
-
-#endif

@@ -72,7 +72,7 @@ static size_t states(const struct sublayer *s)
 /* In a stack, beside the rows of its attention. */
 static bool carries_states(const struct job *j)
 {
-    return j->kind == MEM_STATE || (j->config.stack.n && j->kind != MEM_NONE);
+    return j->kind == MEM_STATE || (config_is_hybrid(&j->config) && j->kind != MEM_NONE);
 }
 
 static size_t memory_bytes(const struct job *j, const struct sublayers *sublayers, int M, bool seen)

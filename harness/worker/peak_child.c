@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Both sides of the request "peaks": the parent asks a child for the peaks of the machine and
- * reads its numbers; the child measures. */
+ * Both sides of the requests "peaks" and "rates": the parent asks a child for the peaks of the
+ * machine, or how fast the reference runs here, and reads its numbers; the child measures. */
 #include "peak_child.h"
 
 #include <math.h>
@@ -24,11 +24,10 @@
 static enum status measure(const struct options *opt, struct peaks *out, struct err *e)
 {
     const int threads = opt->threads.n > 0 ? opt->threads.v[0] : 1;
-    int *const cpus = malloc((size_t)threads * sizeof(*cpus));
+    int *const cpus = need_room((size_t)threads, sizeof(*cpus));
     struct topo *topo = NULL;
-
-    NEED(cpus);
     enum status st = topo_open(&topo, NULL, e);
+
     if (st == OK)
         st = topo_plan(topo, opt->pin, threads, cpus, e);
     if (st == OK)
@@ -115,4 +114,59 @@ enum status peaks_measure(const struct child_setup *setup, int threads, const in
                     : fail(e, st,
                            "the peak measurement: %.500s  -> repeat it with bench topo --roofline",
                            why.msg);
+}
+
+/* ---- rates of the reference ------------------------------------------------------------------ */
+
+/* X(member) of struct reference_rates. */
+#define RATES(X)                                                                                   \
+    X(products)                                                                                    \
+    X(attention)                                                                                   \
+    X(backward)                                                                                    \
+    X(spent_s)
+
+static enum status obey_rates(struct server *s, const char *words, struct err *e)
+{
+    struct reference_rates r;
+    const int threads = atoi(words);
+
+    if (threads < 1)
+        return fail(e, E_CHILD, "unexpected request: rates %.40s", words);
+    TRY(reference_rates_measure(&r, threads, e));
+#define X(member) TRY(protocol_write(&s->protocol, e, #member " %.17g", r.member));
+    RATES(X)
+#undef X
+    return protocol_write(&s->protocol, e, "end");
+}
+
+const struct request request_rates = {"rates", obey_rates};
+
+static void rates_field(void *arg, const char *name, const char *value)
+{
+    struct reference_rates *const r = arg;
+
+#define X(member)                                                                                  \
+    if (strcmp(name, #member) == 0)                                                                \
+        r->member = strtod(value, NULL);
+    RATES(X)
+#undef X
+}
+
+enum status reference_rates_in_child(const struct child_setup *setup, struct reference_rates *out,
+                                     struct err *e)
+{
+    struct child child;
+    char words[16];
+    bool good = true;
+
+    *out = (struct reference_rates){0};
+    snprintf(words, sizeof(words), "%d", max_int(1, setup->reference_threads));
+    enum status st = child_begin(&child, setup, &request_rates, words, e);
+    if (st == OK)
+        st = child_answer(&child, rates_field, out, e);
+    child_close(&child);
+#define X(member) good = good && out->member > 0 && out->member < 1e18; /* false for NaN */
+    RATES(X)
+#undef X
+    return st == OK && !good ? fail(e, E_CHILD, "a child sent no rates of the reference") : st;
 }

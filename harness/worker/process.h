@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Starting processes and waiting for them. */
-#ifndef PROCESS_H
-#define PROCESS_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -19,5 +18,3 @@ enum status process_fork(int (*run)(void *arg), void *arg, pid_t *pid, struct er
 
 /* Wait for a child that has ended and say how: OK for exit 0, else E_CHILD with the text. */
 enum status process_reap(pid_t pid, struct err *e);
-
-#endif

@@ -12,8 +12,7 @@
  * An answer is lines "name value" closed by "end", or the one line "sample WALL CPU SWITCHES SPIN ENERGY FIRST
  * TOKEN TOKEN_P99" for a block (sample.h), or "fail STATUS message" instead of any line. serve.h lists the requests; their handlers
  * explain the answers. */
-#ifndef PROTOCOL_H
-#define PROTOCOL_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -44,5 +43,3 @@ enum status protocol_read_answer(struct protocol *t, field_fn *field, void *arg,
 
 /* If `line` is "fail ...": its status and message, else OK. */
 enum status protocol_failure(const char *line, struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The reference that a case's output is checked against, and the rule of the check. */
-#ifndef REFERENCE_H
-#define REFERENCE_H
+#pragma once
 
 #include "child.h"
 #include "harness/table/record.h"
@@ -23,5 +22,3 @@ enum status reference_make(int *file, const struct bench_case *like,
 /* The rule of the check: largest error against the largest magnitude, and the mean square. True,
  * with the reason, if the report of a placed case breaks it. */
 bool report_is_wrong(const struct bench_case *c, const struct report *r, char detail[LINE_SIZE]);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a reference output costs in seconds, and how many of its rows a time allows. */
-#ifndef REFERENCE_COST_H
-#define REFERENCE_COST_H
+#pragma once
 
 #include "job.h"
 
@@ -29,5 +28,3 @@ double reference_backward_s(const struct job *j, const struct reference_rates *r
  * fit, at least 64, and all where no others can be left out. *cost_s is what it takes. */
 int reference_rows(const struct job *j, const struct reference_rates *r, double limit_s,
                    double *cost_s);
-
-#endif

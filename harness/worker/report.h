@@ -2,8 +2,7 @@
  *
  * A child's report on a bound and checked case, or on a scored text. One list makes the struct,
  * what is sent and what is read. */
-#ifndef REPORT_H
-#define REPORT_H
+#pragma once
 
 #include "harness/machine/pin.h"
 #include "harness/table/columns.h"
@@ -65,5 +64,3 @@ void report_describe(struct report *r, const struct engine *g, const struct team
 enum status report_send(const struct report *r, struct protocol *t, struct err *e);
 /* A field_fn, `arg` is the report; lines of a newer child that are unknown here are ignored. */
 void report_field(void *arg, const char *name, const char *value);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The result of one timed block. */
-#ifndef SAMPLE_H
-#define SAMPLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct sample {
     double first_ns, token_ns, token_p99_ns;
     bool disturbed; /* filled in by measure(): involuntary_switches > 0 */
 };
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The child's side of the protocol: it greets and serves requests from a table until "close".
  * Requests that need more than this folder are defined where their work is done. */
-#ifndef SERVE_H
-#define SERVE_H
+#pragma once
 
 #include "worker.h"
 
@@ -44,5 +43,3 @@ extern const struct request *const measuring_requests[];
 /* Serve until "close", which is answered with the last report. Returns the exit code. Failures are
  * sent to the parent; only a broken socket ends it early. */
 int serve(struct server *s);
-
-#endif

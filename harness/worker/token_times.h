@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Times inside the runs of a block that make several tokens: what a user waits for. */
-#ifndef TOKEN_TIMES_H
-#define TOKEN_TIMES_H
+#pragma once
 
 #include "job.h"
 #include "sample.h"
@@ -22,5 +21,3 @@ void token_times_add(struct token_times *t, const struct job *j);
 /* At the end of a block: its fields of the sample, in nanoseconds; then begin anew. */
 void token_times_put(struct token_times *t, struct sample *s);
 void token_times_free(struct token_times *t);
-
-#endif

@@ -5,6 +5,7 @@
 #include "worker.h"
 
 #include "reference_cost.h"
+#include "variants/backends/outside.h"
 #include "workload.h"
 
 #include <math.h>
@@ -152,6 +153,8 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
     TRY(pin_team(&s->team, s->topo, c->opt->pin, c->threads, e));
     TRY(clocks_open(&s->clocks, c->threads, e));
     energy_find(&s->energy, "");
+    if (backend_is_outside(c->backend->name)) /* what it prints is not of our tables */
+        dup2(STDERR_FILENO, STDOUT_FILENO);
     TRY(job_open(&s->job, c, e));
     s->job.clock_ns = clock_wall_ns;
     report_describe(&s->report, &s->job.engine, &s->team);
@@ -197,8 +200,9 @@ static enum status first_run(struct worker *s, struct err *e)
         st = b->ran(names, sizeof(names), e);
     if (b->ran && names[0])
         snprintf(r->impl, sizeof(r->impl), "%s:%s", job_impl(&s->job), names);
-    if (b->held_bytes)
-        r->part_bytes[PART_SCRATCH] += (double)b->held_bytes();
+    const double held = b->held_bytes ? (double)b->held_bytes() : 0; /* beside the arena */
+    r->part_bytes[PART_SCRATCH] += held;
+    r->arena_bytes += held;
     return st;
 }
 
@@ -348,6 +352,7 @@ enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *o
 void worker_close(struct worker *s)
 {
     s->report.rss_peak_bytes = vm_hwm_bytes();
+    outside_close();
     job_close(&s->job);
     token_times_free(&s->tokens);
     if (s->own_topo)

@@ -2,8 +2,7 @@
  *
  * The measuring child's side of a case: pin, bind, check, run blocks. Used through a pipe by `bench
  * worker`, after fork, or directly in this process (--isolate). */
-#ifndef WORKER_H
-#define WORKER_H
+#pragma once
 
 #include "harness/machine/clock.h"
 #include "harness/machine/energy.h"
@@ -54,5 +53,3 @@ enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *o
 
 /* Fill in report.rss_peak_bytes, release everything. */
 void worker_close(struct worker *s);
-
-#endif

@@ -4,8 +4,7 @@
  * (attention to another sequence), workload_layer.c (one layer), workload_lm.c (a whole model:
  * segment, decode, train; encdec: with an encoder), workload_request.c (a prompt and what follows). job.c calls their
  * functions in order and names no workload. */
-#ifndef WORKLOAD_H
-#define WORKLOAD_H
+#pragma once
 
 #include "job.h"
 
@@ -22,7 +21,7 @@ struct workload_ops {
     /* The bound on max|got - ref| / max|ref| for a whole case. */
     double err_limit;
 
-    /* Declare the parameters and check the configuration. */
+    /* Declare the parameters, check the configuration, and set job.params and job.list. */
     enum status (*declare)(struct job *j, struct err *e);
     /* Count or place everything that forward works in, and set the output. Runs twice: over a
      * counting and over a placed arena. `bind_grad`: what a backward pass needs in addition. */
@@ -45,7 +44,9 @@ struct workload_ops {
      * others (engine.wanted); NULL or 0 = every row of the output takes them all. */
     double (*flop_of_rows)(const struct job *j);
     double (*bytes)(const struct job *j);
-    double (*bytes_grad)(const struct job *j);
+    double (*bytes_grad)(
+        const struct job *j); /* NULL = gradients of all that forward read and wrote,
+                                                * and both moments, each once */
     /* Closed form: the column model_predicted_bytes. */
     size_t (*predicted_bytes)(const struct job *j);
 
@@ -54,14 +55,11 @@ struct workload_ops {
 
     /* The check of gradients: backward by the reference `ref` on what forward left; the i-th
      * gradient, false after the last; NaN into everything that backward writes (what it adds to
-     * starts from zero in each run). */
+     * starts from zero in each run). NULL = as job.list and job.params have them. */
     enum status (*reference_backward)(struct job *j, const struct engine *ref, struct err *e);
     bool (*gradient)(const struct job *j, int i, struct gradient *out);
     void (*poison)(struct job *j);
 
-    struct params *(*params)(struct job *j);
-    struct sublayers *(*sublayers)(struct job *j); /* NULL = it has none */
-    struct sublayers *(*encoder)(struct job *j);   /* likewise, of its encoder */
     void (*close)(struct job *j);
 };
 
@@ -77,6 +75,8 @@ size_t job_elements(int a, int b, int c);
 
 /* x[0..n) = N(0,1) from the case's seed, by name. */
 void job_draw(const struct job *j, const char *name, float *x, size_t n);
+/* Likewise tokens, of the whole vocabulary. */
+void job_draw_tokens(const struct job *j, const char *name, int32_t *x, size_t n);
 
 /* Move all weights, those of one name by the same steps, and fill in again what follows from them:
  * what begins where an idea does nothing then does something. After job_place. */
@@ -95,9 +95,6 @@ size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers, 
 
 /* Weights, position tables and memory of a layer or a model, read once each. */
 double job_bytes_of_weights(const struct job *j);
-/* In addition to forward, each once: gradients of everything that forward read and wrote, and both
- * moments. */
-double job_bytes_of_gradients(const struct job *j);
 /* Rebuilding position tables for so many keys, as every training step does, and passing a layer's
  * gradient through them. */
 double job_tables_flop(const struct job *j, int keys);
@@ -112,10 +109,5 @@ enum status job_find_reference_impl(struct reference_impl *with, const struct at
                                     const struct engine *ref, size_t *most, struct err *e);
 /* Work space of such implementations, for free(). */
 enum status job_reference_scratch(void **scratch, size_t bytes, struct err *e);
-/* reference_backward of workloads that consist of sub-layers, those of an encoder included. */
-enum status job_sublayers_reference_backward(struct job *j, const struct engine *ref,
-                                             struct err *e);
 /* The i-th gradient of a parameter, false after the last. */
 bool job_param_gradient(const struct params *p, int i, struct gradient *out);
-
-#endif

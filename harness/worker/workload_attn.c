@@ -17,7 +17,7 @@
 static enum status declare(struct job *j, struct err *e)
 {
     const struct config *c = &j->config;
-    struct params *p = &j->attn.params;
+    struct params *const p = j->params = &j->attn.params;
 
     /* Absolute schemes do not touch the attention core. */
     const bool relative = c->pos->reserve != NULL;
@@ -157,9 +157,8 @@ static void fill_rows(const struct job *j, const char *name, const void *to, int
     const enum elem elem = j->config.kv_dtype;
     const size_t rows = job_elements(j->shape.B, j->shape.L + j->shape.M, 1);
     const size_t width = (size_t)heads * (size_t)n, bytes = elem_heads_bytes(elem, heads, n);
-    float *const x = elem == ELEM_F32 ? (float *)to : malloc(rows * width * sizeof(*x));
+    float *const x = elem == ELEM_F32 ? (float *)to : need_room(rows * width, sizeof(*x));
 
-    NEED(x != NULL);
     job_draw(j, name, x, rows * width);
     if (j->attn.attn.bf16)
         bf16_round(x, rows * width);
@@ -187,9 +186,8 @@ static void fill_sums(const struct job *j)
     const struct attn *const a = &j->attn.attn;
     const size_t K = (size_t)attn_keys(a), n = sums_of(a);
     double *const sums = (double *)a->fade.at;
-    float *const y = malloc(n * sizeof(*y));
+    float *const y = need_room(n, sizeof(*y));
 
-    NEED(y != NULL);
     job_draw(j, "attn.fade", y, n);
     for (size_t i = 0; i < n; i++)
         sums[i] = (i % K ? sums[i - 1] : 0) - log1p(exp(-(double)y[i]));
@@ -322,7 +320,8 @@ static enum status bind_grad(struct job *j, struct err *e)
         t->d.d_fade = arena_take(a, PART_GRADIENTS, sums_of(&t->attn) * sizeof(*t->d.d_fade));
     t->d_o = arena_f32(a, PART_GRADIENTS, j->n_out);
     t->d.d_o = t->d_o;
-    t->scratch_grad = take_scratch(a, t->impl->need_backward(&t->attn, j->engine.threads));
+    const struct attn asked = masks_placeholder(&t->attn);
+    t->scratch_grad = take_scratch(a, t->impl->need_backward(&asked, j->engine.threads));
     return OK;
 }
 
@@ -472,8 +471,6 @@ static void impl(const struct job *j, char names[IMPL_TEXT])
     impl_add(names, j->attn.impl->name, job_goes_backward(j) ? j->attn.impl->backward_by : NULL);
 }
 
-static struct params *params(struct job *j) { return &j->attn.params; }
-
 static void close_attn(struct job *j) { params_free(&j->attn.params); }
 
 const struct workload_ops workload_attn = {
@@ -495,6 +492,5 @@ const struct workload_ops workload_attn = {
     .reference_backward = reference_backward,
     .gradient = gradient,
     .poison = poison,
-    .params = params,
     .close = close_attn,
 };

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool cached(const struct job *j) { return j->kind == MEM_KV; }
 
@@ -19,6 +18,7 @@ static enum status declare(struct job *j, struct err *e)
 
     TRY(config_check(c, e));
     CHECK(config_can_cross(c));
+    j->params = &o->params;
     cross_params(c, c->D, "", &o->params);
     o->t = (struct cross){
         .c = c, .B = j->shape.B, .L = j->shape.L, .S = j->shape.M, .ctx_width = c->D};
@@ -57,7 +57,6 @@ static enum status bind_grad(struct job *j, struct err *e)
     o->d_y = arena_f32(a, PART_GRADIENTS, rows_floats(j, j->shape.L));
     o->d_x = arena_f32(a, PART_GRADIENTS, rows_floats(j, j->shape.L));
     o->d_ctx = arena_f32(a, PART_GRADIENTS, rows_floats(j, j->shape.M));
-    (void)e;
     return OK;
 }
 
@@ -176,8 +175,6 @@ static void impl(const struct job *j, char names[IMPL_TEXT])
              job_goes_backward(j) ? j->cross.t.impl->backward_by : NULL);
 }
 
-static struct params *params(struct job *j) { return &j->cross.params; }
-
 static void close_cross(struct job *j) { params_free(&j->cross.params); }
 
 const struct workload_ops workload_cross = {
@@ -192,12 +189,10 @@ const struct workload_ops workload_cross = {
     .flop = flop,
     .flop_grad = flop_grad,
     .bytes = bytes,
-    .bytes_grad = job_bytes_of_gradients,
     .predicted_bytes = predicted_bytes,
     .impl = impl,
     .reference_backward = reference_backward,
     .gradient = gradient,
     .poison = poison,
-    .params = params,
     .close = close_cross,
 };

@@ -9,8 +9,9 @@
 
 static enum status declare(struct job *j, struct err *e)
 {
-    struct params *p = &j->layer.params;
+    struct params *const p = j->params = &j->layer.params;
 
+    j->list[0] = &j->layer.sublayers;
     TRY(config_check(&j->config, e));
     sublayers_model_params(&j->config, p);
     return sublayers_init(&j->layer.sublayers, &j->config, p, 0, e);
@@ -116,11 +117,6 @@ static void impl(const struct job *j, char names[IMPL_TEXT])
     sublayers_impl(&j->layer.sublayers, job_goes_backward(j), names);
 }
 
-static enum status reference_backward(struct job *j, const struct engine *ref, struct err *e)
-{
-    return job_sublayers_reference_backward(j, ref, e);
-}
-
 /* Gradients of the parameters, then that of the input. */
 static bool gradient(const struct job *j, int i, struct gradient *out)
 {
@@ -131,12 +127,6 @@ static bool gradient(const struct job *j, int i, struct gradient *out)
     *out = (struct gradient){"d_x", j->layer.d, j->n_out, 0};
     return true;
 }
-
-static void poison(struct job *j) { sublayers_poison(&j->layer.sublayers); }
-
-static struct sublayers *sublayers(struct job *j) { return &j->layer.sublayers; }
-
-static struct params *params(struct job *j) { return &j->layer.params; }
 
 static void close_layer(struct job *j)
 {
@@ -157,13 +147,8 @@ const struct workload_ops workload_layer = {
     .flop_grad = flop_grad,
     .flop_of_rows = flop_of_rows,
     .bytes = bytes,
-    .bytes_grad = job_bytes_of_gradients,
     .predicted_bytes = predicted_bytes,
     .impl = impl,
-    .reference_backward = reference_backward,
     .gradient = gradient,
-    .poison = poison,
-    .params = params,
-    .sublayers = sublayers,
     .close = close_layer,
 };

@@ -7,14 +7,14 @@
  * and no value can drift or become NaN. */
 #include "workload.h"
 
-#include "variants/base/rng.h"
-
 static const double CLIP = 0.25, LEARNING_RATE = 0, WEIGHT_DECAY = 0.01;
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 static enum status declare(struct job *j, struct err *e)
 {
+    j->params = &j->lm.lm.params;
+    j->list[0] = &j->lm.lm.sublayers;
     return lm_init(&j->lm.lm, &j->config, e);
 }
 
@@ -36,17 +36,13 @@ static enum status bind_model(struct job *j, int n_scored, struct err *e)
 static void fill(struct job *j)
 {
     struct lm_job *t = &j->lm;
-    const uint64_t seed = j->bcase->opt->seed;
-    const uint32_t V = (uint32_t)j->config.V;
     const size_t n = job_elements(j->shape.B, j->shape.L, 1);
 
     lm_build_tables(&t->lm, &j->engine);
     job_fill_memories(j, &t->lm.sublayers, t->lm.h);
     lm_seek(&t->lm, j->shape.M);
-    for (size_t i = 0; i < n; i++) {
-        t->tokens[i] = (int32_t)(rng_u32(seed, rng_stream("tokens"), i) % V);
-        t->targets[i] = (int32_t)(rng_u32(seed, rng_stream("targets"), i) % V);
-    }
+    job_draw_tokens(j, "tokens", t->tokens, n);
+    job_draw_tokens(j, "targets", t->targets, n);
 }
 
 static void forward(struct job *j)
@@ -72,10 +68,6 @@ static void impl(const struct job *j, char names[IMPL_TEXT])
 {
     lm_impl(&j->lm.lm, job_goes_backward(j), names);
 }
-
-static struct sublayers *sublayers(struct job *j) { return &j->lm.lm.sublayers; }
-
-static struct params *params(struct job *j) { return &j->lm.lm.params; }
 
 static void close_model(struct job *j)
 {
@@ -107,7 +99,7 @@ static double bytes(const struct job *j)
     {                                                                                              \
         .err_limit = 1e-4, .declare = declare, .bind = bind_evaluation, .fill = fill,              \
         .forward = forward, .flop = flop, .bytes = bytes, .predicted_bytes = predicted_bytes,      \
-        .impl = impl, .params = params, .sublayers = sublayers, .close = close_model,              \
+        .impl = impl, .close = close_model,                                                        \
     }
 
 const struct workload_ops workload_segment = EVALUATION;
@@ -169,18 +161,6 @@ static double train_bytes(const struct job *j)
     return job_bytes_of_weights(j) + 4.0 * (double)j->n_out;
 }
 
-static enum status reference_backward(struct job *j, const struct engine *ref, struct err *e)
-{
-    return job_sublayers_reference_backward(j, ref, e);
-}
-
-static bool gradient(const struct job *j, int i, struct gradient *out)
-{
-    return job_param_gradient(&j->lm.lm.params, i, out);
-}
-
-static void poison(struct job *j) { sublayers_poison(&j->lm.lm.sublayers); }
-
 const struct workload_ops workload_train = {
     .err_limit = 1e-4,
     .declare = declare,
@@ -194,18 +174,19 @@ const struct workload_ops workload_train = {
     .flop = flop,
     .flop_grad = flop_grad,
     .bytes = train_bytes,
-    .bytes_grad = job_bytes_of_gradients,
     .predicted_bytes = predicted_bytes,
     .impl = impl,
-    .reference_backward = reference_backward,
-    .gradient = gradient,
-    .poison = poison,
-    .params = params,
-    .sublayers = sublayers,
     .close = close_model,
 };
 
 /* ---- encdec -------------------------------------------------------------------------------- */
+
+static enum status declare_encdec(struct job *j, struct err *e)
+{
+    TRY(declare(j, e));
+    j->list[1] = j->lm.lm.drive->layers(&j->lm.lm);
+    return OK;
+}
 
 static enum status bind_encdec(struct job *j, struct err *e)
 {
@@ -219,12 +200,8 @@ static enum status bind_encdec(struct job *j, struct err *e)
 
 static void fill_encdec(struct job *j)
 {
-    const uint64_t seed = j->bcase->opt->seed, source = rng_stream("source");
-    const size_t n = job_elements(j->shape.B, j->shape.M, 1);
-
     fill(j);
-    for (size_t i = 0; i < n; i++)
-        j->lm.source[i] = (int32_t)(rng_u32(seed, source, i) % (uint32_t)j->config.V);
+    job_draw_tokens(j, "source", j->lm.source, job_elements(j->shape.B, j->shape.M, 1));
 }
 
 static enum status bind_encdec_grad(struct job *j, struct err *e)
@@ -232,30 +209,22 @@ static enum status bind_encdec_grad(struct job *j, struct err *e)
     return lm_bind_grad(&j->lm.lm, &j->engine, &j->arena, e);
 }
 
-static struct sublayers *encoder(struct job *j) { return j->lm.lm.drive->layers(&j->lm.lm); }
-
 static double encdec_bytes(const struct job *j)
 {
     return job_bytes_of_weights(j) + 4.0 * (double)j->n_out -
            lm_unread_bytes(&j->lm.lm, j->shape.B * (j->shape.L + j->shape.M));
 }
 
-static void poison_encdec(struct job *j)
-{
-    poison(j);
-    sublayers_poison(encoder(j));
-}
-
 static double encdec_flop_grad(const struct job *j)
 {
     return lm_grad_flop(&j->lm.lm, j->shape.B, j->shape.L, j->shape.M) +
            sublayers_attentions(&j->lm.lm.sublayers) * job_tables_flop(j, j->shape.L) +
-           sublayers_attentions(j->lm.lm.drive->layers(&j->lm.lm)) * job_tables_flop(j, j->shape.M);
+           sublayers_attentions(j->list[1]) * job_tables_flop(j, j->shape.M);
 }
 
 const struct workload_ops workload_encdec = {
     .err_limit = 1e-4,
-    .declare = declare,
+    .declare = declare_encdec,
     .bind = bind_encdec,
     .bind_grad = bind_encdec_grad,
     .fill = fill_encdec,
@@ -264,14 +233,7 @@ const struct workload_ops workload_encdec = {
     .flop = flop,
     .flop_grad = encdec_flop_grad,
     .bytes = encdec_bytes,
-    .bytes_grad = job_bytes_of_gradients,
     .predicted_bytes = predicted_bytes,
     .impl = impl,
-    .reference_backward = reference_backward,
-    .gradient = gradient,
-    .poison = poison_encdec,
-    .params = params,
-    .sublayers = sublayers,
-    .encoder = encoder,
     .close = close_model,
 };

@@ -6,8 +6,6 @@
  * output is what each of them was chosen by: logits, or its loss where words are in clusters. */
 #include "workload.h"
 
-#include "variants/base/rng.h"
-
 #include <string.h>
 
 static int prompt_of(const struct job *j) { return j->bcase->mem; }
@@ -37,6 +35,7 @@ static enum status declare(struct job *j, struct err *e)
     const int B = j->bcase->batch, read = tokens_read(j);
 
     j->shape = reruns(j) ? (struct extent){B, read, 0} : (struct extent){B, prompt_of(j), read};
+    j->params = &j->lm.lm.params;
     return lm_init(&j->lm.lm, &j->config, e);
 }
 
@@ -47,9 +46,7 @@ static enum status bind(struct job *j, struct err *e)
     const struct extent s = j->shape;
 
     t->lm.block = s.B; /* one position of each sequence has logits */
-    const enum status st = lm_bind(&t->lm, &j->engine, j->kind, s, a, e);
-    if (st != OK)
-        return st;
+    TRY(lm_bind(&t->lm, &j->engine, j->kind, s, a, e));
     const size_t n = job_elements(s.B, tokens_read(j), 1);
     t->tokens = arena_take(a, PART_ACTIVATIONS, n * sizeof(int32_t));
     t->run = arena_take(a, PART_ACTIVATIONS, n * sizeof(int32_t));
@@ -65,15 +62,10 @@ static enum status bind(struct job *j, struct err *e)
 static void fill(struct job *j)
 {
     struct lm_job *const t = &j->lm;
-    const uint64_t seed = j->bcase->opt->seed;
-    const uint32_t V = (uint32_t)j->config.V;
-    const size_t n = job_elements(j->shape.B, tokens_read(j), 1);
 
     lm_build_tables(&t->lm, &j->engine);
-    for (size_t i = 0; i < n; i++)
-        t->tokens[i] = (int32_t)(rng_u32(seed, rng_stream("tokens"), i) % V);
-    for (int b = 0; b < j->shape.B; b++)
-        t->targets[b] = (int32_t)(rng_u32(seed, rng_stream("targets"), (uint64_t)b) % V);
+    job_draw_tokens(j, "tokens", t->tokens, job_elements(j->shape.B, tokens_read(j), 1));
+    job_draw_tokens(j, "targets", t->targets, (size_t)j->shape.B);
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -164,8 +156,6 @@ static size_t predicted_bytes(const struct job *j) { return memory_of(j, j->shap
 
 static void impl(const struct job *j, char names[IMPL_TEXT]) { lm_impl(&j->lm.lm, false, names); }
 
-static struct params *params(struct job *j) { return &j->lm.lm.params; }
-
 static void close_request(struct job *j) { lm_free(&j->lm.lm); }
 
 /* Rows that attention by content copies differ from token to token: they are not counted. */
@@ -179,6 +169,5 @@ const struct workload_ops workload_request = {
     .bytes = bytes,
     .predicted_bytes = predicted_bytes,
     .impl = impl,
-    .params = params,
     .close = close_request,
 };

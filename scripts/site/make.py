@@ -38,7 +38,7 @@ ORDER = (
         ("llama", "Beside llama.cpp"), ("models", "Larger models"), ("texts", "Scored texts"),
         ("recipes", "Optimisers"), ("study/README", "Base variants in detail"), ("rl", "Memory tasks"),
         ("exit", "Early exit"))) + (("results/gate/README.md", "Tests of the gate"),)),
-    ("Elsewhere", (("docs/library.md", "C, numpy, PyTorch"), ("docs/cluster.md", "Clusters"))),
+    ("Elsewhere", (("docs/library.md", "C, numpy, PyTorch"), ("docs/pytorch.md", "From PyTorch"), ("docs/kernels.md", "A kernel of yours"), ("docs/cluster.md", "Clusters"))),
     ("Inside", (("docs/architecture.md", "Architecture"), ("CONTRIBUTING.md", "Contributing"),
                 ("docs/testing.md", "What is tested"), ("docs/crosschecks.md", "Cross-checks"),
                 ("docs/SECURITY.md", "Security"), ("CHANGELOG.md", "Changes"))))

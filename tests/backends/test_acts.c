@@ -3,16 +3,9 @@
  * Activations and gated units: the reference against the curves in double, from the middle of the
  * curves to their ends; on every backend, after a product they give the same as alone. Backends
  * against the reference: tests/check/test_op_cases.c. Bounds in units of U = 2^-24. */
-#include "tests/support/act_case.h"
+#include "tests/support/kernel/act_case.h"
 
-/* The last is large enough for several threads; its elements repeat those of the others. */
-static const int sizes[][2] = {{1, 1}, {3, 2}, {2, 8}, {33, 15}, {65, 17}, {31, 37}, {33, 1003}};
 static const float spreads[] = {1, 1e-3f, 8, 100};
-
-static size_t spreads_at(size_t size)
-{
-    return size + 1 < ARRAY_LEN(sizes) ? ARRAY_LEN(spreads) : 1;
-}
 
 enum { WITH_BIAS = 1, WITH_ADD = 2, IN_PLACE = 4, MODES = 8 };
 
@@ -32,7 +25,7 @@ static struct act act_of(const struct units *o, float *y, int mode)
 /* The reference rounds its result only. */
 static void expect_act(const struct units *o, int mode)
 {
-    float *y = guarded(o->size);
+    float *y = fenced(o->size);
     const struct act f = act_of(o, y, mode);
     double worst = 0;
 
@@ -48,21 +41,9 @@ static void expect_act(const struct units *o, int mode)
     cr_expect_leq(worst, 1, "kind %d, %dx%d, mode %d: %.2f x its bound", o->kind, o->rows, o->n,
                   mode, worst);
     cr_expect(guards_intact(y, o->size));
-    release(y);
 }
 
-Test(acts, forward)
-{
-    for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
-        for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
-            for (size_t w = 0; w < spreads_at(s); w++) {
-                struct units o;
-                make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
-                for (int mode = 0; mode < MODES; mode++)
-                    expect_act(&o, mode);
-                drop(&o);
-            }
-}
+Test(acts, forward) { each_units(spreads, ARRAY_LEN(spreads), MODES, expect_act); }
 
 /* The whole curves, step by step. */
 Test(acts, everywhere)
@@ -76,7 +57,6 @@ Test(acts, everywhere)
             o.x[i] = 16.0f * ((float)i / (ROWS * N / 2) - 1);
         o.x[0] = -1e9f, o.x[1] = 1e9f, o.x[2] = -0.0f, o.x[3] = 0, o.x[4] = NAN;
         expect_act(&o, 0);
-        drop(&o);
     }
 }
 
@@ -94,9 +74,9 @@ static struct glu glu_of(const struct units *o, float *y, bool bias)
                         .threads = 1};
 }
 
-static void expect_glu(const struct units *o, bool bias)
+static void expect_glu(const struct units *o, int bias)
 {
-    float *y = guarded(o->size);
+    float *y = fenced(o->size);
     const struct glu f = glu_of(o, y, bias);
     double worst = 0;
 
@@ -111,21 +91,9 @@ static void expect_glu(const struct units *o, bool bias)
         }
     cr_expect_leq(worst, 1, "glu kind %d, %dx%d: %.2f x its bound", o->kind, o->rows, o->n, worst);
     cr_expect(guards_intact(y, o->size));
-    release(y);
 }
 
-Test(acts, glu)
-{
-    for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
-        for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
-            for (size_t w = 0; w < spreads_at(s); w++) {
-                struct units o;
-                make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
-                for (int bias = 0; bias < 2; bias++)
-                    expect_glu(&o, bias);
-                drop(&o);
-            }
-}
+Test(acts, glu) { each_units(spreads, ARRAY_LEN(spreads), 2, expect_glu); }
 
 /* After a product each kind is the same function of the product's result. */
 ParameterizedTestParameters(acts, after_a_product) { return every_backend(); }
@@ -140,9 +108,9 @@ ParameterizedTest(int *b, acts, after_a_product)
                 const int m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
                 struct units o;
                 make(&o, kind, m, n, 1);
-                float *x = normal((size_t)(m * k), "rows", 0, 1);
-                float *w = normal((size_t)(n * k), "weight", 0, 0.2f);
-                float *c = guarded(o.size), *y = guarded(o.size), *apart = guarded(o.size);
+                float *x = normals((size_t)(m * k), "rows", 0, 1);
+                float *w = normals((size_t)(n * k), "weight", 0, 0.2f);
+                float *c = fenced(o.size), *y = fenced(o.size), *apart = fenced(o.size);
                 const struct gemm p = {.tb = true,
                                        .m = m,
                                        .n = n,
@@ -165,6 +133,5 @@ ParameterizedTest(int *b, acts, after_a_product)
                 cr_expect_arr_eq(y, apart, o.size * sizeof(float), "%s: kind %d, %dx%dx%d",
                                  g.backend->name, kind, m, n, k);
                 cr_expect(guards_intact(y, o.size) && guards_intact(c, o.size));
-                release(x), release(w), release(c), release(y), release(apart), drop(&o);
             }
 }

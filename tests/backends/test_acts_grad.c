@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gradients of activations and gated units: the reference's against finite differences of its
- * values and against the slopes in double. Sums are added to what is there. Backends against the
- * reference, threads, results over operands: tests/check/test_op_cases.c. */
-#include "tests/support/act_case.h"
+ * Gradients of activations and gated units: the reference's against the slopes in double. Sums are
+ * added to what is there. Backends against the reference, threads, results over operands:
+ * tests/check/test_op_cases.c. */
+#include "tests/support/kernel/act_case.h"
 
-#include "tests/support/finite.h"
-
-#include <stdio.h>
-
-static const int sizes[][2] = {{1, 1}, {3, 2}, {2, 8}, {33, 15}, {65, 17}, {31, 37}, {33, 1003}};
 static const float spreads[] = {1, 8, 100};
 
 /* ---- act ---------------------------------------------------------------------------------- */
@@ -20,8 +15,8 @@ struct act_result {
 
 static struct act_result act_backward(const struct units *o, bool bias)
 {
-    struct act_result r = {guarded(o->size), guarded((size_t)o->n), 0.5f};
-    float *sums = guarded((size_t)o->n);
+    struct act_result r = {fenced(o->size), fenced((size_t)o->n), 0.5f};
+    float *sums = fenced((size_t)o->n);
 
     for (int e = 0; e < o->n; e++)
         r.d_bias[e] = 0.5f, sums[e] = NAN;
@@ -39,74 +34,12 @@ static struct act_result act_backward(const struct units *o, bool bias)
                                                 .threads = 1});
     cr_expect(guards_intact(sums, (size_t)o->n) && guards_intact(r.d_x, o->size) &&
               guards_intact(r.d_bias, (size_t)o->n));
-    release(sums);
     return r;
-}
-
-static void drop_act(struct act_result *r) { release(r->d_x), release(r->d_bias); }
-
-static double act_value(void *ctx)
-{
-    const struct units *o = ctx;
-    float *y = guarded(o->size);
-    double sum = 0;
-
-    backend_ref.ops.act(&(struct act){.kind = o->kind,
-                                      .y = y,
-                                      .x = o->x,
-                                      .bias = o->a_bias,
-                                      .beta = &o->beta,
-                                      .rows = o->rows,
-                                      .n = o->n,
-                                      .threads = 1});
-    for (size_t i = 0; i < o->size; i++)
-        sum += (double)y[i] * (double)o->d_y[i];
-    release(y);
-    return sum;
-}
-
-/* Away from a corner, which differences must not step over. */
-static void leave_corner(struct units *o)
-{
-    for (size_t i = 0; i < o->size; i++) {
-        const float t = o->x[i] + o->a_bias[i % (size_t)o->n];
-        o->x[i] += t < 0 ? -0.5f : 0.5f;
-    }
-}
-
-Test(acts_grad, reference_is_the_derivative)
-{
-    static const int some[][2] = {{1, 1}, {1, 7}, {5, 2}, {6, 13}};
-
-    for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
-        for (size_t s = 0; s < ARRAY_LEN(some); s++) {
-            const int rows = some[s][0], n = some[s][1];
-            struct units o;
-            char what[3][64];
-            make(&o, kind, rows, n, 1);
-            quantise(o.x, o.size), quantise(o.a_bias, (size_t)n);
-            if (kind == ACT_RELU || kind == ACT_HALF_SIGMOID)
-                leave_corner(&o);
-            struct act_result r = act_backward(&o, true);
-            for (int e = 0; e < n; e++)
-                r.d_bias[e] -= 0.5f;
-            r.d_beta -= 0.5f;
-            /* rows n outputs, some 4 in size, are stored once, U relative */
-            const struct scalar f = {act_value, &o, U * 4 * rows * n, 0};
-            const double relative = 16 * U, absolute = 2 * f.noise / FINITE_STEP;
-            for (int k = 0; k < 3; k++)
-                snprintf(what[k], sizeof(what[k]), "kind %d operand %d %dx%d", kind, k, rows, n);
-            expect_gradient(&f, what[0], o.x, r.d_x, o.size, relative, absolute);
-            expect_gradient(&f, what[1], o.a_bias, r.d_bias, (size_t)n, relative, absolute);
-            if (kind == ACT_SWISH)
-                expect_gradient(&f, what[2], &o.beta, &r.d_beta, 1, relative, absolute);
-            drop_act(&r), drop(&o);
-        }
 }
 
 /* An element as `exactly` says; a column of `rows` of them rounds as often when it is summed, and
  * the 0.5 that it is added to once. d beta = d_y t^2 s (1-s), a slope of its own. */
-static void compare_act(const struct units *o, bool bias)
+static void compare_act(const struct units *o, int bias)
 {
     struct act_result got = act_backward(o, bias);
     double worst = 0, beta = 0.5, beta_bound = U;
@@ -134,21 +67,9 @@ static void compare_act(const struct units *o, bool bias)
     cr_expect_leq(worst, 1, "kind %d, %dx%d: %.2f x its bound", o->kind, o->rows, o->n, worst);
     cr_expect_leq(fabs((double)got.d_beta - beta), beta_bound, "%dx%d: beta %g, not %g", o->rows,
                   o->n, (double)got.d_beta, beta);
-    drop_act(&got);
 }
 
-Test(acts_grad, act)
-{
-    for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
-        for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
-            for (size_t w = 0; w < ARRAY_LEN(spreads); w++)
-                for (int bias = 0; bias < 2; bias++) {
-                    struct units o;
-                    make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
-                    compare_act(&o, bias);
-                    drop(&o);
-                }
-}
+Test(acts_grad, act) { each_units(spreads, ARRAY_LEN(spreads), 2, compare_act); }
 
 /* A unit that is off passes nothing, not even a NaN. */
 ParameterizedTestParameters(acts_grad, off_is_off) { return every_backend(); }
@@ -171,7 +92,7 @@ struct glu_result {
 
 static struct glu_result glu_backward(const struct units *o, bool bias)
 {
-    struct glu_result r = {guarded(o->wide), guarded((size_t)o->n), guarded((size_t)o->n)};
+    struct glu_result r = {fenced(o->wide), fenced((size_t)o->n), fenced((size_t)o->n)};
 
     for (int e = 0; e < o->n; e++)
         r.d_a_bias[e] = r.d_b_bias[e] = 0.5f;
@@ -193,13 +114,8 @@ static struct glu_result glu_backward(const struct units *o, bool bias)
     return r;
 }
 
-static void drop_glu(struct glu_result *r)
-{
-    release(r->d_pre), release(r->d_a_bias), release(r->d_b_bias);
-}
-
 /* d_a = d_y b f', d_b = d_y f; what lies between the columns is not touched. */
-static void compare_glu(const struct units *o, bool bias)
+static void compare_glu(const struct units *o, int bias)
 {
     struct glu_result got = glu_backward(o, bias);
     double worst = 0;
@@ -233,18 +149,6 @@ static void compare_glu(const struct units *o, bool bias)
     for (int i = 0; i < o->rows; i++)
         cr_assert_eq(got.d_pre[i * o->ld + o->n], GUARD_VALUE);
     cr_expect_leq(worst, 1, "glu kind %d, %dx%d: %.2f x its bound", o->kind, o->rows, o->n, worst);
-    drop_glu(&got);
 }
 
-Test(acts_grad, glu)
-{
-    for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
-        for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
-            for (size_t w = 0; w < ARRAY_LEN(spreads); w++)
-                for (int bias = 0; bias < 2; bias++) {
-                    struct units o;
-                    make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
-                    compare_glu(&o, bias);
-                    drop(&o);
-                }
-}
+Test(acts_grad, glu) { each_units(spreads, ARRAY_LEN(spreads), 2, compare_glu); }

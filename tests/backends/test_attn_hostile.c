@@ -3,7 +3,7 @@
  * Attention over extreme values, where the answer is known without a reference: scores of 1e4, all
  * scores equal, denormal operands, and a NaN key, which must reach every query that sees it and no
  * other. */
-#include "tests/support/attn_case.h"
+#include "tests/support/kernel/attn_case.h"
 
 #include <criterion/parameterized.h>
 

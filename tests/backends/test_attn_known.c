@@ -3,7 +3,7 @@
  * The terms of an attention and who supports them: each is detected, refused by name by
  * implementations that do not support it, and left to products by the fused kernels only where they
  * say so. */
-#include "tests/support/attn_terms.h"
+#include "tests/support/kernel/attn_terms.h"
 
 static const struct {
     struct more more;

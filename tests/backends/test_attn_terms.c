@@ -3,8 +3,8 @@
  * Attention with all of its terms, forward: the reference against a plain loop, every
  * implementation that accepts a case against the reference, hidden pairs without influence, a term
  * that is switched off or neutral as if it were absent. */
-#include "tests/support/attn_terms.h"
 #include "tests/support/every_backend.h"
+#include "tests/support/kernel/attn_terms.h"
 
 #include <criterion/parameterized.h>
 
@@ -12,6 +12,7 @@ static const struct shape shapes[] = {
     {1, 1, 1, 1, 0, 1},   {2, 3, 3, 5, 0, 7},     {1, 2, 2, 1, 9, 4},      {2, 4, 2, 6, 5, 3},
     {1, 6, 1, 9, 2, 16},  {1, 2, 1, 131, 21, 9},  {2, 2, 2, 37, 40, 8},    {1, 4, 4, 33, 0, 20},
     {2, 8, 4, 3, 300, 8}, {1, 8, 8, 20, 290, 24}, {1, 2, 1, 150, 330, 40}, {1, 2, 1, 2, 400, 8},
+    {2, 4, 1, 9, 19, 64}, {1, 4, 2, 37, 64, 96},
 };
 static const struct scheme schemes[] = {
     {LSE, 0, 0, 0},
@@ -20,15 +21,39 @@ static const struct scheme schemes[] = {
     {REL_K | REL_V | BIAS | PER_HEAD | FULL | LSE, 4, 3, 6},
     {HAS_U | BIAS | FULL, ALL_KEYS, 9, 0},
     {HAS_U | HAS_W | REL_K | LSE, 5, 0, 0},
+    /* without further terms, too */
+    {BIAS | PER_HEAD | LSE, ALL_KEYS, 0, 0},
+    {REL_K | REL_V | PER_HEAD | LSE, 9, 8, 5},
+    {REL_K | REL_V | BIAS | FULL, 33, 200, 50},
+    {HAS_U | HAS_W | REL_K | REL_V | BIAS | PER_HEAD | LSE, 2, 1, 0},
+    {HAS_W | REL_K | LSE, 1, 0, 1},
+    {REL_V, 1, 200, 0},
+    {BIAS | FULL | PER_HEAD | LSE, 9, 200, 0},
 };
+enum { WITH_EACH = 6 }; /* schemes that all further terms have a turn with */
 
 struct where {
     int s, t, m; /* shape, scheme, more */
 };
 
+/* The bias may be shared though tables are not, and the scale need not be 1/sqrt(dh). */
 static void make(struct wide *w, const struct where *c)
 {
+    static const float scales[] = {1, 1, 2, -1};
+
     make_wide(w, &shapes[c->s], &schemes[c->t], &mores[c->m]);
+    w->x.a.scale *= scales[(c->s + c->t + c->m) % (int)ARRAY_LEN(scales)];
+    if ((c->s + c->m) % 2)
+        w->x.a.bias_head = 0;
+}
+
+/* Every case of a `more`. */
+static void each_case(int m, void (*test)(const struct where *))
+{
+    for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
+        for (int t = 0; t < (m == PLAIN_MORE ? (int)ARRAY_LEN(schemes) : WITH_EACH); t++)
+            if (m == PLAIN_MORE || in_turn(&shapes[s], t, m))
+                test(&(struct where){s, t, m});
 }
 
 /* ---- the reference and the equation ------------------------------------------------------- */
@@ -90,10 +115,7 @@ static void check_loop(const struct where *c)
 ParameterizedTestParameters(attn_terms, ref_is_the_equation) { return every_number(MORES); }
 ParameterizedTest(int *m, attn_terms, ref_is_the_equation, .timeout = 240)
 {
-    for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
-        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++)
-            if (in_turn(&shapes[s], t, *m))
-                check_loop(&(struct where){s, t, *m});
+    each_case(*m, check_loop);
 }
 
 /* ---- every implementation and the reference ----------------------------------------------- */
@@ -155,27 +177,27 @@ static int compare_all(const struct where *c, const struct backend *b, const str
     return accepted;
 }
 
+static void compare_backends(const struct where *c)
+{
+    const struct engine one = open_engine("ref", 1), three = open_engine("ref", 3);
+    struct wide x, y;
+
+    make(&x, c), make(&y, c);
+    attend(&one, &x.x.a), attend(&three, &y.x.a);
+    cr_expect_arr_eq(x.x.o, y.x.o, x.x.o_size * sizeof(float), "threads change ref");
+    cr_expect_arr_eq(x.x.lse, y.x.lse, x.x.lse_size * sizeof(float), "threads change ref");
+    const struct wide_bound bound = wide_bound(&x);
+    for (int i = 0; backends[i]; i++)
+        if (backends[i] != &backend_ref && backend_usable(backends[i], NULL) == OK)
+            cr_expect_geq(compare_all(c, backends[i], &x, &bound), 2,
+                          "%s cannot run scheme %d, more %d", backends[i]->name, c->t, c->m);
+    free_wide(&x), free_wide(&y);
+}
+
 ParameterizedTestParameters(attn_terms, implementations_match_ref) { return every_number(MORES); }
 ParameterizedTest(int *m, attn_terms, implementations_match_ref, .timeout = 120)
 {
-    const struct engine one = open_engine("ref", 1), three = open_engine("ref", 3);
-
-    for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
-        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++) {
-            const struct where c = {s, t, *m};
-            struct wide x, y;
-            if (!in_turn(&shapes[s], t, *m))
-                continue;
-            make(&x, &c), make(&y, &c);
-            attend(&one, &x.x.a), attend(&three, &y.x.a);
-            cr_expect_arr_eq(x.x.o, y.x.o, x.x.o_size * sizeof(float), "threads change ref");
-            const struct wide_bound bound = wide_bound(&x);
-            for (int i = 0; backends[i]; i++)
-                if (backends[i] != &backend_ref && backend_usable(backends[i], NULL) == OK)
-                    cr_expect_geq(compare_all(&c, backends[i], &x, &bound), 2,
-                                  "%s cannot run scheme %d, more %d", backends[i]->name, t, *m);
-            free_wide(&x), free_wide(&y);
-        }
+    each_case(*m, compare_backends);
 }
 
 /* With few items for each thread the fused kernels' blocks of queries are lower. Not a bit changes,

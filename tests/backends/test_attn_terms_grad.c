@@ -4,24 +4,172 @@
  * forward for every operand, every implementation against the reference, and that pairs which
  * nobody sees are neither read nor written. */
 #include "harness/check/op_cases.h"
-#include "tests/support/attn_terms_problem.h"
 #include "tests/support/every_backend.h"
+#include "tests/support/finite.h"
+#include "tests/support/kernel/attn_terms.h"
 
 #include <criterion/parameterized.h>
 #include <stdio.h>
 
-static const struct shape shapes[] = {
-    {1, 1, 1, 1, 0, 1},   {2, 3, 3, 5, 0, 7},   {2, 4, 2, 6, 5, 3},      {1, 6, 1, 9, 2, 5},
-    {1, 2, 1, 70, 21, 9}, {3, 2, 2, 33, 0, 17}, {1, 2, 2, 140, 170, 40},
+/* ---- operands and gradients ----------------------------------------------------------------- */
+
+/* An operand, its gradient, and the bound of one pair's contribution to it. */
+struct operand {
+    const char *name;
+    float *x, *d;
+    size_t n;
+    double one;
 };
-enum { SMALL = 4 }; /* shapes for finite differences come first */
+enum { OPERANDS = 16 };
+
+struct problem {
+    struct wide w;
+    struct attn_grad d;
+    float *d_o, *d_scores, *d_fade;
+    struct operand operands[OPERANDS];
+    int n;
+};
+
+static float *filled(size_t n, float value)
+{
+    float *x = guarded(n);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = value;
+    return x;
+}
+
+/* Terms start at 0 and are added to; q, k and v at the guard's value and are written. */
+static float *operand(struct problem *p, const char *name, float *x, size_t n, bool wanted,
+                      bool added, double one)
+{
+    if (!wanted)
+        return NULL;
+    float *d = filled(n, added ? 0 : GUARD_VALUE);
+    p->operands[p->n++] = (struct operand){name, x, d, n, one};
+    quantise(x, n);
+    return d;
+}
+
+/* A query's probabilities sum to 1, so its G sums to at most 2 |dO| |v| times the factors of mixing
+ * and gain, plus what arrives; scale G multiplies keys or queries. */
+static void list_operands(struct problem *p, const struct shape *s)
+{
+    struct operands *x = &p->w.x;
+    const struct attn *a = &x->a;
+    const int dh = a->dh, tables = a->rel_head ? a->H : 1, rows = a->R + a->Rf;
+    const size_t uw = (size_t)(a->H * dh), rel = (size_t)(tables * rows * dh);
+    const size_t bias = (size_t)((a->bias_head ? a->H : 1) * rows);
+    const double d_o = widest(p->d_o, s->B, s->L, a->o_at, a->H * attn_dv(a));
+    const double length = sqrt(max_int(dh, attn_dv(a))) * 6;
+    const double dA = 2 * d_o * length * widest_mix(a->mix_probs, a->H);
+    const double G = (dA + 4) * fmax(1, widest_mix(a->mix_logits, a->H));
+    const double q = fabs((double)a->scale) * G * length;
+
+    p->d.d_q = operand(p, "d_q", x->q, (size_t)(s->B * a->q_at.batch), a->q, false, q);
+    p->d.d_k = operand(p, "d_k", x->k, (size_t)(s->B * a->k_at.batch), a->k, false, q);
+    p->d.d_v = operand(p, "d_v", x->v, (size_t)(s->B * a->v_at.batch), true, false, d_o);
+    p->d.d_u = operand(p, "d_u", x->u, uw, a->u, true, q);
+    p->d.d_w = operand(p, "d_w", x->w, uw, a->w && a->rel_k, true, q);
+    p->d.d_rel_k = operand(p, "d_rel_k", x->rel_k, rel, a->rel_k, true, q);
+    p->d.d_rel_v = operand(p, "d_rel_v", x->rel_v, rel, a->rel_v, true, d_o);
+    p->d.d_rel_q = operand(p, "d_rel_q", p->w.rel_q, rel, a->rel_q, true, q);
+    p->d.d_bias = operand(p, "d_bias", x->bias, bias, a->bias, true, G);
+    p->d.d_add = operand(p, "d_add", p->w.add, p->w.add_n, a->add.at, true, G);
+    p->d_fade = operand(p, "d_fade", p->w.fade, p->w.fade_n, a->fade.at, true, G);
+    p->d.d_fade = p->d_fade ? calloc(p->w.fade_n, sizeof(double)) : NULL;
+    set_fade(&p->w); /* of what `operand` has rounded */
+    p->d.d_mix_logits = operand(p, "d_mix_logits", p->w.mix_logits, p->w.mix_n, a->mix_logits, true,
+                                G * widest_score(&p->w));
+    p->d.d_mix_probs =
+        operand(p, "d_mix_probs", p->w.mix_probs, p->w.mix_n, a->mix_probs, true, dA);
+    p->d.d_sink_k = operand(p, "d_sink_k", p->w.sink_k, p->w.sink_n, a->sink_k, true, q);
+    p->d.d_sink_v = operand(p, "d_sink_v", p->w.sink_v, p->w.sink_v_n, a->sink_v, true, d_o);
+    p->d.d_sink_logit = operand(p, "d_sink_logit", x->sink_logit, (size_t)(a->H * SINK_LOGITS),
+                                a->sink_logit, true, G);
+}
+
+static void make_problem(struct problem *p, const struct shape *s, const struct scheme *t,
+                         const struct more *m)
+{
+    *p = (struct problem){.n = 0};
+    make_wide(&p->w, s, t, m);
+    struct attn *a = &p->w.x.a;
+    a->lse = p->w.x.lse;
+    p->d_o = normal(p->w.x.o_size, "d_o", 0, 1);
+    quantise(p->d_o, p->w.x.o_size);
+    p->d.d_o = p->d_o;
+    p->d_scores = normal(p->w.scores_n, "d_scores", 0, 1);
+    quantise(p->d_scores, p->w.scores_n);
+    for (size_t x = 0; x < p->w.scores_n; x++) {
+        const int j = (int)x % (s->L + s->M), row = (int)x / (s->L + s->M);
+        if (!loop_sees(a, row / s->L % s->H, row % s->L, j))
+            p->d_scores[x] = NAN; /* must not be read */
+    }
+    p->d.d_scores_out = a->scores_out ? p->d_scores : NULL;
+    list_operands(p, s);
+}
+
+static void free_problem(struct problem *p)
+{
+    for (int n = 0; n < p->n; n++)
+        release(p->operands[n].d);
+    release(p->d_o), release(p->d_scores), free(p->d.d_fade);
+    free_wide(&p->w);
+}
+
+/* Scratch of exactly the size asked for, full of NaN. */
+static void backward(const struct engine *g, const struct problem *p)
+{
+    const struct attn *a = &p->w.x.a;
+    const struct attn_impl *impl;
+
+    MUST(engine_attn(g, a, &impl, &failure));
+    const struct attn_need need = impl->need_backward(a, g->threads);
+    const size_t size = need.scores_bytes + need.scratch_bytes;
+    unsigned char *scratch = aligned_alloc(64, round_up(size + 64, 64));
+    cr_assert_not_null(scratch);
+    memset(scratch, 0xff, round_up(size + 64, 64));
+    impl->backward(g, a, &p->d, scratch);
+    for (int i = 0; i < 64; i++)
+        cr_expect_eq(scratch[size + (size_t)i], 0xff, "scratch overrun");
+    free(scratch);
+    for (size_t x = 0; p->d_fade && x < p->w.fade_n; x++)
+        p->d_fade[x] = (float)p->d.d_fade[x];
+    for (int n = 0; n < p->n; n++)
+        cr_expect(guards_intact(p->operands[n].d, p->operands[n].n), "%s", p->operands[n].name);
+    cr_expect(guards_intact(p->w.scores_out, p->w.scores_n));
+}
+
+static void run(const struct engine *g, const struct problem *p)
+{
+    attend(g, &p->w.x.a);
+    backward(g, p);
+}
+
+static const struct shape shapes[] = {
+    {1, 1, 1, 1, 0, 1},   {2, 3, 3, 5, 0, 7},    {2, 4, 2, 6, 5, 3},
+    {1, 6, 1, 9, 2, 5},   {1, 1, 1, 17, 31, 8},  {1, 2, 1, 70, 21, 9},
+    {3, 2, 2, 33, 0, 17}, {1, 2, 1, 131, 21, 9}, {1, 2, 2, 140, 170, 40},
+};
+enum { SMALL = 5 }; /* shapes for finite differences come first */
 static const struct scheme schemes[] = {
     {0, 0, 0, 0},
     {HAS_U | HAS_W | REL_K | PER_HEAD, ALL_KEYS, 0, 0},
     {REL_K | REL_V | BIAS, 3, 0, 0},
     {HAS_U | REL_V | BIAS | PER_HEAD | FULL, 4, 3, 6},
     {HAS_U | HAS_W | REL_K, 5, 0, 0},
+    /* without further terms, too */
+    {HAS_U | HAS_W | REL_K | PER_HEAD, 4, 0, 3},
+    {REL_K | REL_V | FULL, 3, 2, 0},
+    {REL_V, 1, 0, 0},
+    {REL_K | REL_V | PER_HEAD, 200, 4, 0},
+    {BIAS, 6, 0, 4},
+    {BIAS | PER_HEAD | HAS_U | FULL, 9, 7, 0},
+    {HAS_U | HAS_W | REL_K | REL_V | BIAS | FULL, ALL_KEYS, 11, 7},
+    {REL_K | REL_V | BIAS, 200, 4, 0},
 };
+enum { WITH_EACH = 5, LONG_TABLES = ARRAY_LEN(schemes) - 1 };
 
 struct where {
     int s, t, m; /* shape, scheme, more */
@@ -31,6 +179,9 @@ static void make(struct problem *p, const struct where *c)
 {
     make_problem(p, &shapes[c->s], &schemes[c->t], &mores[c->m]);
 }
+
+/* The first WITH_EACH of them with all further terms. */
+static int schemes_with(int m) { return m == PLAIN_MORE ? (int)ARRAY_LEN(schemes) : WITH_EACH; }
 
 /* ---- finite differences ------------------------------------------------------------------- */
 
@@ -100,7 +251,7 @@ ParameterizedTestParameters(attn_terms_grad, ref_is_the_derivative) { return eve
 ParameterizedTest(int *m, attn_terms_grad, ref_is_the_derivative, .timeout = 240)
 {
     for (int s = 0; s < SMALL; s++)
-        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++)
+        for (int t = 0; t < schemes_with(*m); t++)
             differentiate(&(struct where){s, t, *m});
 }
 
@@ -178,10 +329,10 @@ ParameterizedTest(int *m, attn_terms_grad, implementations_match_ref, .timeout =
 
     ref.impl = "ref";
     for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
-        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++) {
+        for (int t = 0; t < schemes_with(*m); t++) {
             const struct where c = {s, t, *m};
             struct problem want;
-            if (!in_turn(&shapes[s], t, *m))
+            if (*m != PLAIN_MORE && !in_turn(&shapes[s], t, *m))
                 continue;
             make(&want, &c);
             run(&ref, &want);
@@ -259,7 +410,7 @@ ParameterizedTest(int *b, attn_terms_grad, unseen_keys_do_not_matter, .timeout =
 
     for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
         for (int m = 0; m < MORES; m++) {
-            const struct where c = {s, m % (int)ARRAY_LEN(schemes), m};
+            const struct where c = {s, m % WITH_EACH, m};
             struct problem clean, poisoned;
             make(&clean, &c), make(&poisoned, &c);
             poison_unseen(&poisoned.w);
@@ -322,18 +473,29 @@ ParameterizedTest(int *b, attn_terms_grad, scores_and_added_may_share)
     const struct engine g = open_engine(backends[*b]->name, 1);
 
     share(&g, SCORES_MORE);
-    share(&g, MORES - 1); /* of heads that mix */
+    share(&g, MIXED_MORE);
+}
+
+/* Distances of 0 to M + L - 1 exist: rows of others keep their bits. */
+static void expect_unread_rows(const struct problem *p)
+{
+    const struct attn *a = &p->w.x.a;
+
+    for (int r = 0; r < a->R + a->Rf; r++) {
+        const bool read = r < a->R && r >= a->R - attn_keys(a);
+        cr_expect_eq(p->d.d_bias[r] != 0, read, "bias %d", r);
+        for (int at = r * a->dh; at < (r + 1) * a->dh; at++)
+            cr_expect((p->d.d_rel_k[at] != 0) == read && (p->d.d_rel_v[at] != 0) == read, "%d", r);
+    }
 }
 
 /* A second backward pass doubles every term exactly. */
-ParameterizedTestParameters(attn_terms_grad, terms_are_added) { return every_backend(); }
-ParameterizedTest(int *b, attn_terms_grad, terms_are_added)
+static void expect_doubled(const struct engine *g, const struct where *c)
 {
-    const struct engine g = open_engine(backends[*b]->name, 2);
     struct problem once, twice;
 
-    make(&once, &(struct where){2, 3, MANY_MORE}), make(&twice, &(struct where){2, 3, MANY_MORE});
-    run(&g, &once), run(&g, &twice), run(&g, &twice);
+    make(&once, c), make(&twice, c);
+    run(g, &once), run(g, &twice), run(g, &twice);
     for (int n = 0; n < once.n; n++) {
         const struct operand *o = &once.operands[n], *t = &twice.operands[n];
         const bool term = n > 2; /* q, k, v come first */
@@ -344,5 +506,16 @@ ParameterizedTest(int *b, attn_terms_grad, terms_are_added)
         }
         cr_expect_gt(largest, 0, "%s", o->name);
     }
+    if (c->t == LONG_TABLES)
+        expect_unread_rows(&once);
     free_problem(&once), free_problem(&twice);
+}
+
+ParameterizedTestParameters(attn_terms_grad, terms_are_added) { return every_backend(); }
+ParameterizedTest(int *b, attn_terms_grad, terms_are_added)
+{
+    const struct engine g = open_engine(backends[*b]->name, 2);
+
+    expect_doubled(&g, &(struct where){2, 3, MANY_MORE});
+    expect_doubled(&g, &(struct where){2, LONG_TABLES, PLAIN_MORE});
 }

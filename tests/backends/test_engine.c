@@ -2,11 +2,10 @@
  *
  * Opening a backend: where each operation comes from, what the mask of instruction sets changes,
  * which attention implementation runs, and the message if there is none. */
+#include "tests/support/kernel/simd.h"
 #include "tests/support/open_engine.h"
-#include "tests/support/simd.h"
 #include "variants/backends/backend.h"
 
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -16,12 +15,11 @@
 static struct engine must_open(const char *name, const char *impl)
 {
     struct engine g;
-    struct err e;
-    const enum status st = engine_open(&g, name, 1, impl, &e);
+    const enum status st = engine_open(&g, name, 1, impl, &failure);
 
     if (st == E_UNSUPPORTED)
-        cr_skip_test("%s", e.msg);
-    cr_assert_eq(st, OK, "%s", e.msg);
+        cr_skip_test("%s", failure.msg);
+    cr_assert_eq(st, OK, "%s", failure.msg);
     return g;
 }
 
@@ -62,8 +60,7 @@ static int threads_now(void)
 Test(engine, a_product_of_one_thread_starts_no_other, .timeout = 240)
 {
     enum { N = 256 };
-    float *const x = calloc((size_t)3 * N * N, sizeof(*x));
-    cr_assert_not_null(x);
+    float *const x = room((size_t)3 * N * N, sizeof(*x));
     for (int i = 0; backends[i]; i++) {
         struct engine g;
         if (engine_open(&g, backends[i]->name, 1, NULL, &(struct err){""}) != OK)
@@ -75,7 +72,6 @@ Test(engine, a_product_of_one_thread_starts_no_other, .timeout = 240)
         cr_expect_eq(threads_now(), before, "%s", g.backend->name);
         cr_expect_eq(omp_get_max_threads(), 2, "%s", g.backend->name);
     }
-    free(x);
 }
 
 Test(engine, registry_is_complete)
@@ -130,15 +126,14 @@ Test(engine, mask_lowers_the_rows_of_a_library)
 
 Test(engine, mask_refuses_what_is_above_it)
 {
-    struct err e = {""};
     struct engine g;
 
     if (cpu_isa_unmasked() < ISA_SIMD)
         cr_skip_test("no " SIMD " here: nothing is above the mask");
     cpu_limit(ISA_BASE);
-    cr_expect_eq(engine_open(&g, SIMD, 1, NULL, &e), E_UNSUPPORTED);
-    cr_expect_str_eq(e.msg, "backend " SIMD " is above --max-isa ref  -> raise it, or auto");
-    cr_expect_eq(engine_open(&g, "ref", 1, NULL, &e), OK);
+    cr_expect_eq(engine_open(&g, SIMD, 1, NULL, &failure), E_UNSUPPORTED);
+    cr_expect_str_eq(failure.msg, "backend " SIMD " is above --max-isa ref  -> raise it, or auto");
+    cr_expect_eq(engine_open(&g, "ref", 1, NULL, &failure), OK);
     cr_expect_eq(g.isa, ISA_BASE);
 }
 
@@ -153,11 +148,10 @@ Test(engine, simd_runs_at_its_own_level)
 
 Test(engine, unknown_backend)
 {
-    struct err e = {""};
     struct engine g;
 
-    cr_expect_eq(engine_open(&g, "mkl", 1, NULL, &e), E_UNSUPPORTED);
-    cr_expect_str_eq(e.msg, "backend mkl was not built in  -> see: bench list backends");
+    cr_expect_eq(engine_open(&g, "mkl", 1, NULL, &failure), E_UNSUPPORTED);
+    cr_expect_str_eq(failure.msg, "backend mkl was not built in  -> see: bench list backends");
 }
 
 static struct attn small(int dh)
@@ -185,10 +179,9 @@ Test(engine, unknown_attention)
     const struct engine g = must_open("ref", "flash");
     const struct attn_impl *impl;
     const struct attn a = small(8);
-    struct err e = {""};
 
-    cr_expect_eq(engine_attn(&g, &a, &impl, &e), E_UNSUPPORTED);
-    cr_expect_str_eq(e.msg, "backend ref has no implementation \"flash\"  -> it has ref");
+    cr_expect_eq(engine_attn(&g, &a, &impl, &failure), E_UNSUPPORTED);
+    cr_expect_str_eq(failure.msg, "backend ref has no implementation \"flash\"  -> it has ref");
 }
 
 Test(engine, refusal_carries_its_reason)
@@ -196,10 +189,10 @@ Test(engine, refusal_carries_its_reason)
     const struct engine g = must_open(SIMD, "fused");
     const struct attn_impl *impl;
     struct attn a = small(8);
-    struct err e = {""};
 
     a.q_step = a.k_step = 1;
-    cr_expect_eq(engine_attn(&g, &a, &impl, &e), E_UNSUPPORTED);
-    cr_expect_str_eq(e.msg, "backend " SIMD " cannot run this attention (fused: does not support "
-                            "position steps)  -> use another backend");
+    cr_expect_eq(engine_attn(&g, &a, &impl, &failure), E_UNSUPPORTED);
+    cr_expect_str_eq(failure.msg,
+                     "backend " SIMD " cannot run this attention (fused: does not support "
+                     "position steps)  -> use another backend");
 }

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gradients of the row operations: the reference's against finite differences of the forward
- * operations, every other backend's against the reference's on awkward sizes. Outputs have guard
- * words around them, work space starts as NaN, weights' gradients are added to what is there, and
- * neither the number of threads nor results in place of operands change a bit. */
-#include "tests/support/attn_case.h"
+ * Gradients of softmax, losses and gates: the reference's against finite differences of the forward
+ * operations. Outputs have guard words around them. Norms and activations: test_norms_grad.c,
+ * test_acts_grad.c; other backends, threads, results over operands: tests/check/test_op_cases.c. */
 #include "tests/support/finite.h"
+#include "tests/support/kernel/attn_case.h"
+#include "tests/support/kernel/fenced.h"
 
 #include <criterion/parameterized.h>
 #include <stdio.h>
 
 enum { N_GATES = GATE_UPDATE + 1 };
-enum kind { NORM, RELU, SUM, SOFTMAX, NLL, GATE, KINDS = GATE + N_GATES };
+enum kind { SOFTMAX, NLL, GATE, KINDS = GATE + N_GATES };
 
-/* Every operand of any of the operations. [rows, n] but for weight, bias and rel, and for a and c,
- * whose rows are ld > n floats apart. */
+/* Every operand of any of the operations. [rows, n] but for bias and rel, and for a and c, whose rows are
+ * ld > n floats apart. */
 struct operands_of {
     int rows, n, ld, n_rel, shift;
     enum kind kind;
-    float *x, *y, *a, *c, *weight, *bias, *rel, *d_out;
+    float *x, *y, *a, *c, *bias, *rel, *d_out;
     int32_t *target;
-    size_t size, wide, rel_size; /* [rows,n], [rows,ld], [rows,n_rel] */
+    size_t size, wide, rel_size, columns; /* [rows,n], [rows,ld], [rows,n_rel], [n] */
 };
 struct results {
-    float *d_x, *d_y, *d_a, *d_c, *d_weight, *d_bias;
+    float *d_x, *d_y, *d_a, *d_c, *d_bias;
 };
 
 static float *fresh(size_t n, const char *name, float mean, float sd)
 {
-    float *x = normal(n, name, mean, sd);
+    float *x = normals(n, name, mean, sd);
 
     quantise(x, n);
     return x;
@@ -39,26 +39,18 @@ static void make(struct operands_of *o, enum kind kind, int rows, int n)
     const size_t size = (size_t)(rows * n);
 
     *o = (struct operands_of){.rows = rows, .n = n, .ld = n + 3, .kind = kind, .size = size};
+    o->columns = (size_t)n;
     o->wide = (size_t)(rows * o->ld);
     o->n_rel = n / 2 + 1;
     o->shift = rows / 2 - n / 3;
     o->rel_size = (size_t)(rows * o->n_rel);
     o->x = fresh(size, "x", 0, 1), o->y = fresh(size, "y", 0, 1);
     o->a = fresh(o->wide, "a", 0, 2), o->c = fresh(o->wide, "c", 0, 1);
-    o->weight = fresh((size_t)n, "weight", 1, 0.5f), o->bias = fresh((size_t)n, "bias", 1, 1);
+    o->bias = fresh((size_t)n, "bias", 1, 1);
     o->rel = fresh(o->rel_size, "rel", 0, 1), o->d_out = fresh(size, "d_out", 0, 1);
-    o->target = calloc((size_t)rows, sizeof(*o->target));
-    cr_assert_not_null(o->target);
+    o->target = room((size_t)rows, sizeof(*o->target));
     for (int i = 0; i < rows; i++)
         o->target[i] = (int32_t)(rng_u32(SEED, 7, (uint64_t)i) % (uint32_t)n);
-    for (size_t i = 0; kind == RELU && i < size; i++)
-        o->x[i] += o->x[i] < 0 ? -0.5f : 0.5f; /* differences must not step over the corner */
-}
-
-static void drop(struct operands_of *o)
-{
-    release(o->x), release(o->y), release(o->a), release(o->c), release(o->weight);
-    release(o->bias), release(o->rel), release(o->d_out), free(o->target);
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -76,59 +68,29 @@ static bool has_c(enum gate_kind k) { return k == GATE_SIGTANH || k == GATE_UPDA
 static bool has_b(enum gate_kind k) { return k != GATE_INPUT && k != GATE_RESET; }
 
 /* The output of the operation; softmax and nll without the terms that have no gradient. */
-static void forward(const struct ops *ops, const struct operands_of *o, float *out)
+static void forward(const struct operands_of *o, float *out)
 {
-    switch (o->kind) {
-    case NORM:
-        ops->norm(&(struct norm){.kind = NORM_LAYER,
-                                 .y = out,
-                                 .x = o->x,
-                                 .weight = o->weight,
-                                 .bias = o->bias,
-                                 .rows = o->rows,
-                                 .n = o->n,
-                                 .eps = 1e-5f,
-                                 .threads = 1});
-        break;
-    case RELU:
-        ops->act(&(struct act){
-            .kind = ACT_RELU, .y = out, .x = o->x, .rows = o->rows, .n = o->n, .threads = 1});
-        break;
-    case SUM:
-        ops->act(&(struct act){.kind = ACT_NONE,
-                               .y = out,
-                               .x = o->x,
-                               .bias = o->bias,
-                               .rows = o->rows,
-                               .n = o->n,
-                               .threads = 1});
-        break;
-    case SOFTMAX:
+    if (o->kind == SOFTMAX) {
         memcpy(out, o->x, o->size * sizeof(*out));
-        ops->softmax(&(struct softmax){out, o->n, o->rows, o->n, .hi = o->n / 2 + 1, .hi_slope = 1,
-                                       .threads = 1});
-        break;
-    case NLL:
-        ops->nll(&(struct nll_op){out, o->x, o->target, o->rows, o->n, 1});
-        break;
-    default:
-        ops->gate(&(struct gate_op){gate_of(o), out, o->x, o->y, o->a, o->c, o->bias, o->ld,
-                                    o->rows, o->n, 1});
+        backend_ref.ops.softmax(&(struct softmax){out, o->n, o->rows, o->n, .hi = o->n / 2 + 1,
+                                                  .hi_slope = 1, .threads = 1});
+    } else if (o->kind == NLL) {
+        backend_ref.ops.nll(&(struct nll_op){out, o->x, o->target, o->rows, o->n, 1});
+    } else {
+        backend_ref.ops.gate(&(struct gate_op){gate_of(o), out, o->x, o->y, o->a, o->c, o->bias,
+                                               o->ld, o->rows, o->n, 1});
     }
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
-#define EACH_RESULT(X) X(d_x, size) X(d_y, size) X(d_a, wide) X(d_c, wide)
-#define EACH_SUM(X) X(d_weight) X(d_bias)
+/* The results; gradients of weights are added to what is there. */
+#define EACH_RESULT(X) X(d_x, size) X(d_y, size) X(d_a, wide) X(d_c, wide) X(d_bias, columns)
 
 static void make_results(struct results *r, const struct operands_of *o)
 {
-#define MAKE(m, size) r->m = guarded(o->size), memset(r->m, 0, o->size * sizeof(float));
+#define MAKE(m, size) r->m = fenced(o->size), memset(r->m, 0, o->size * sizeof(float));
     EACH_RESULT(MAKE)
-#undef MAKE
-#define MAKE(m) r->m = guarded((size_t)o->n), memset(r->m, 0, (size_t)o->n * sizeof(float));
-    EACH_SUM(MAKE)
 #undef MAKE
 }
 
@@ -136,91 +98,39 @@ static void drop_results(struct results *r, const struct operands_of *o)
 {
 #define DROP(m, size)                                                                              \
     cr_expect(guards_intact(r->m, o->size));                                                       \
-    release(r->m);
     EACH_RESULT(DROP)
 #undef DROP
-#define DROP(m)                                                                                    \
-    cr_expect(guards_intact(r->m, (size_t)o->n));                                                  \
-    release(r->m);
-    EACH_SUM(DROP)
-#undef DROP
 }
 
-static void softmax_backward(const struct ops *ops, const struct operands_of *o, struct results *r,
-                             int threads)
+static void softmax_backward(const struct operands_of *o, struct results *r)
 {
-    float *p = guarded(o->size);
+    float *p = fenced(o->size);
 
-    forward(&backend_ref.ops, o, p);
+    forward(o, p);
     memcpy(r->d_x, o->d_out, o->size * sizeof(float));
-    ops->softmax_grad(&(struct softmax_grad){r->d_x, p, o->n, o->rows, o->n, o->rel, o->n_rel,
-                                             o->n_rel, o->shift, threads});
-    release(p);
+    backend_ref.ops.softmax_grad(&(struct softmax_grad){r->d_x, p, o->n, o->rows, o->n, o->rel,
+                                                        o->n_rel, o->n_rel, o->shift, 1});
 }
 
-static void backward(const struct ops *ops, const struct operands_of *o, struct results *r,
-                     int threads)
+static void backward(const struct operands_of *o, struct results *r)
 {
-    const size_t n_stats = (size_t)(NORM_STATS * o->rows);
-    float *stats = guarded(n_stats), *y = guarded(o->size);
     const enum gate_kind k = gate_of(o);
 
-    memset(stats, 0xff, n_stats * sizeof(*stats)); /* NaN */
-    switch (o->kind) {
-    case NORM:
-        ops->norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
-                                           .d_x = r->d_x,
-                                           .d_weight = r->d_weight,
-                                           .d_bias = r->d_bias,
-                                           .d_y = o->d_out,
-                                           .x = o->x,
-                                           .weight = o->weight,
-                                           .stats = stats,
-                                           .rows = o->rows,
-                                           .n = o->n,
-                                           .eps = 1e-5f,
-                                           .threads = threads});
-        break;
-    case RELU:
-        forward(&backend_ref.ops, o, y);
-        ops->act_grad(&(struct act_grad){.kind = ACT_RELU,
-                                         .d_x = r->d_x,
-                                         .d_bias = r->d_bias,
-                                         .d_y = o->d_out,
-                                         .x = y,
-                                         .rows = o->rows,
-                                         .n = o->n,
-                                         .threads = threads});
-        break;
-    case SUM:
-        ops->act_grad(&(struct act_grad){.kind = ACT_NONE,
-                                         .d_x = r->d_x,
-                                         .d_bias = r->d_bias,
-                                         .d_y = o->d_out,
-                                         .rows = o->rows,
-                                         .n = o->n,
-                                         .threads = threads});
-        break;
-    case SOFTMAX:
-        softmax_backward(ops, o, r, threads);
-        break;
-    case NLL:
-        ops->nll_grad(&(struct nll_grad){.d_logits = r->d_x,
-                                         .logits = o->x,
-                                         .target = o->target,
-                                         .scale = 0.25f,
-                                         .rows = o->rows,
-                                         .n = o->n,
-                                         .threads = threads});
-        break;
-    default:
-        ops->gate_grad(&(struct gate_grad){
+    if (o->kind == SOFTMAX)
+        softmax_backward(o, r);
+    else if (o->kind == NLL)
+        backend_ref.ops.nll_grad(&(struct nll_grad){.d_logits = r->d_x,
+                                                    .logits = o->x,
+                                                    .target = o->target,
+                                                    .scale = 0.25f,
+                                                    .rows = o->rows,
+                                                    .n = o->n,
+                                                    .threads = 1});
+    else
+        backend_ref.ops.gate_grad(&(struct gate_grad){
             k, r->d_x, has_y(k) ? r->d_y : NULL, r->d_a, has_c(k) ? r->d_c : NULL,
             has_b(k) ? r->d_bias : NULL, o->d_out, o->x, has_y(k) ? o->y : NULL, o->a,
-            has_c(k) ? o->c : NULL, has_b(k) ? o->bias : NULL, o->ld, o->rows, o->n, threads});
-    }
-    cr_expect(guards_intact(stats, n_stats));
-    release(stats), release(y);
+            has_c(k) ? o->c : NULL, has_b(k) ? o->bias : NULL, o->ld, o->rows, o->n, 1});
 }
 
 /* ---- the reference is the derivative ------------------------------------------------------ */
@@ -228,10 +138,10 @@ static void backward(const struct ops *ops, const struct operands_of *o, struct 
 static double value(void *ctx)
 {
     const struct operands_of *o = ctx;
-    float *out = guarded(o->size);
+    float *out = fenced(o->size);
     double sum = 0;
 
-    forward(&backend_ref.ops, o, out);
+    forward(o, out);
     for (int i = 0; i < o->rows; i++) {
         if (o->kind == NLL)
             sum += 0.25 * (double)out[i];
@@ -242,7 +152,6 @@ static double value(void *ctx)
             sum += (double)out[at] * ((double)o->d_out[at] + rel);
         }
     }
-    release(out);
     return sum;
 }
 
@@ -254,7 +163,7 @@ static void differentiate(enum kind kind, int rows, int n)
 
     make(&o, kind, rows, n);
     make_results(&r, &o);
-    backward(&backend_ref.ops, &o, &r, 1);
+    backward(&o, &r);
     /* Each of rows n outputs, some 4 in size, is stored once, U relative. Gradients are rounded
      * once; sums cancel a little. */
     const struct scalar f = {value, &o, U * 4 * rows * n, 0};
@@ -264,17 +173,15 @@ static void differentiate(enum kind kind, int rows, int n)
     snprintf(what, sizeof(what), "kind %d %s %dx%d", kind, #operand, rows, n),                     \
         expect_gradient(&f, what, o.operand, r.grad, size, relative, absolute)
     CHECK_GRADIENT(x, d_x, o.size);
-    if (kind == NORM)
-        CHECK_GRADIENT(weight, d_weight, (size_t)n);
-    if (kind == NORM || kind == SUM || (kind >= GATE && has_b(k)))
-        CHECK_GRADIENT(bias, d_bias, (size_t)n);
+    if (kind >= GATE && has_b(k))
+        CHECK_GRADIENT(bias, d_bias, o.columns);
     if (kind >= GATE)
         CHECK_GRADIENT(a, d_a, o.wide);
     if (kind >= GATE && has_y(k))
         CHECK_GRADIENT(y, d_y, o.size);
     if (kind >= GATE && has_c(k))
         CHECK_GRADIENT(c, d_c, o.wide);
-    drop_results(&r, &o), drop(&o);
+    drop_results(&r, &o);
 }
 
 Test(grad_rows, reference_is_the_derivative)

@@ -9,12 +9,11 @@
 #include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 #include <math.h>
 #include <stdlib.h>
 
 #if !defined(__aarch64__)
-#include "tests/support/emulate_dot4_x86.h"
+#include "tests/support/kernel/emulate_dot4_x86.h"
 #endif
 
 struct sizes {
@@ -59,7 +58,6 @@ static bool emulate(const struct kernels *k)
         return true;
     }
 #endif
-    (void)k;
     return false;
 }
 
@@ -75,24 +73,13 @@ static bool can_run(const struct kernels *k, const struct sizes *s)
     return s->m * s->n * s->k <= EMULATED_MOST && emulate(k);
 }
 
-ParameterizedTestParameters(int8, sums)
-{
-    static struct sizes shapes[] = {
-        {1, 1, 1},     {1, 5, 33},     {2, 3, 64},   {3, 70, 96},    {5, 33, 31},
-        {8, 17, 1056}, {9, 31, 32},    {7, 64, 65},  {13, 34, 4000}, {6, 1, 3300},
-        {149, 65, 97}, {150, 600, 32}, {4, 7, 9000},
-    };
-
-    return cr_make_param_array(struct sizes, shapes, ARRAY_LEN(shapes));
-}
-
 static void expect_sums(const struct kernels *k, const struct engine *ref, struct gemm p,
                         bool packs, const float *old)
 {
     const size_t size = (size_t)p.m * (size_t)p.n, floats = packs ? k->packed_floats(&p) : 0;
-    float *const c = malloc(sizeof(*c) * size), *const want = malloc(sizeof(*want) * size);
-    float *const packed = floats ? malloc(sizeof(*packed) * floats) : NULL;
-    char *const room = aligned_alloc(64, (size_t)p.threads * k->room());
+    float *const c = room(size, sizeof(*c)), *const want = room(size, sizeof(*want));
+    float *const packed = floats ? room(floats, sizeof(*packed)) : NULL;
+    char *const space = kept(aligned_alloc(64, (size_t)p.threads * k->room()));
 
     memcpy(c, old, sizeof(*c) * size);
     memcpy(want, old, sizeof(*want) * size);
@@ -102,7 +89,7 @@ static void expect_sums(const struct kernels *k, const struct engine *ref, struc
         k->pack(packed, &p);
     p.b_packed = packed;
     p.c = c;
-    p.room = room;
+    p.room = space;
     k->gemm(&p);
     for (int i = 0; i < p.m; i++)
         for (int j = 0; j < p.n; j++) {
@@ -113,10 +100,6 @@ static void expect_sums(const struct kernels *k, const struct engine *ref, struc
                       k->name, p.m, p.n, p.k, packed != NULL, (double)c[at], i, j,
                       (double)want[at]);
         }
-    free(room);
-    free(packed);
-    free(want);
-    free(c);
 }
 
 static void narrow_weights(enum elem elem, char *to, const float *b, const struct sizes *s)
@@ -126,12 +109,12 @@ static void narrow_weights(enum elem elem, char *to, const float *b, const struc
                     s->k);
 }
 
-ParameterizedTest(struct sizes *s, int8, sums, .timeout = 240)
+static void expect_sums_of(const struct sizes *s)
 {
     const size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k;
-    float *const a = malloc(sizeof(*a) * m * k), *const b = malloc(sizeof(*b) * n * k);
-    float *const old = malloc(sizeof(*old) * m * n);
-    char *const w = malloc(n * elem_row_bytes(ELEM_F32, s->k + Q8_BLOCK));
+    float *const a = room(m * k, sizeof(*a)), *const b = room(n * k, sizeof(*b));
+    float *const old = room(m * n, sizeof(*old));
+    char *const w = room(1, n * elem_row_bytes(ELEM_F32, s->k + Q8_BLOCK));
     const struct engine ref = open_engine("ref", 1);
 
     rng_normal(a, m * k, 1, rng_stream("a"), 0, 1);
@@ -158,10 +141,18 @@ ParameterizedTest(struct sizes *s, int8, sums, .timeout = 240)
                                           .threads = 1 + (s->m + s->n) % 2},
                             packs, old);
         }
-    free(w);
-    free(old);
-    free(b);
-    free(a);
+}
+
+Test(int8, sums, .timeout = 600)
+{
+    static const struct sizes shapes[] = {
+        {1, 1, 1},     {1, 5, 33},     {2, 3, 64},   {3, 70, 96},    {5, 33, 31},
+        {8, 17, 1056}, {9, 31, 32},    {7, 64, 65},  {13, 34, 4000}, {6, 1, 3300},
+        {149, 65, 97}, {150, 600, 32}, {4, 7, 9000},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        expect_sums_of(&shapes[i]);
 }
 
 /* ---- the bytes, in double ------------------------------------------------------------------- */
@@ -190,9 +181,9 @@ static void expect_by_bytes(const struct kernels *kernel, enum elem elem, const 
 {
     const int m = s->m, n = s->n, k = s->k;
     const size_t bytes = elem_row_bytes(elem, k);
-    float *const a = malloc(sizeof(*a) * (size_t)(m * k)), *const c = malloc(4 * (size_t)(m * n));
-    float *const b = malloc(sizeof(*b) * (size_t)(n * k)), *const row = malloc(4 * (size_t)k);
-    char *const w = malloc((size_t)n * bytes);
+    float *const a = room((size_t)(m * k), sizeof(*a)), *const c = room(1, 4 * (size_t)(m * n));
+    float *const b = room((size_t)(n * k), sizeof(*b)), *const row = room(1, 4 * (size_t)k);
+    char *const w = room(1, (size_t)n * bytes);
 
     for (int i = 0; i < m * k; i++)
         a[i] = i % k % 32 == 0 ? 127 * 0x1p-7f : (float)(i * 37 % 201 - 100) * 0x1p-7f;
@@ -213,8 +204,8 @@ static void expect_by_bytes(const struct kernels *kernel, enum elem elem, const 
                      .ldc = n,
                      .threads = 1 + (m + n) % 2}; /* several read W as one stream */
     const size_t floats = kernel->packed_floats(&p);
-    float *const packed = malloc(sizeof(*packed) * (floats + 1));
-    p.room = aligned_alloc(64, (size_t)p.threads * kernel->room());
+    float *const packed = room(floats + 1, sizeof(*packed));
+    p.room = kept(aligned_alloc(64, (size_t)p.threads * kernel->room()));
     for (int packs = 0; packs < (floats ? 2 : 1); packs++) {
         if (packs) {
             kernel->pack(packed, &p);
@@ -239,7 +230,6 @@ static void expect_by_bytes(const struct kernels *kernel, enum elem elem, const 
         for (int e = first; e < k; e++)
             cr_assert_leq(fabs((double)row[e - first] - by_bytes(elem, w, e)), 8 * U);
     }
-    free(a), free(b), free(c), free(w), free(row), free(packed), free(p.room);
 }
 
 Test(int8, ends_of_rows_by_their_bytes, .timeout = 240)

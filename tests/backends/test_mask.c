@@ -2,7 +2,7 @@
  *
  * What a query sees: the rule of a pair against the single rules, runs of keys against the rule of
  * a pair, pairs against counting, and a stream cut into segments anywhere against the whole. */
-#include "tests/support/mask_rule.h"
+#include "tests/support/kernel/mask_rule.h"
 #include "variants/base/rng.h"
 
 #include <criterion/criterion.h>

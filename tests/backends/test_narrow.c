@@ -36,7 +36,7 @@ static float of_bits(uint32_t bits)
 static void expect_rounded(const struct engine *g, const float *a, int n, int rows)
 {
     const uint16_t one = bf16_of(1);
-    float *const c = malloc(sizeof(*c) * (size_t)n);
+    float *const c = room((size_t)n, sizeof(*c));
 
     for (int at = 0; at < n; at += rows)
         g->ops.gemm(&(struct gemm){.tb = true,
@@ -58,7 +58,6 @@ static void expect_rounded(const struct engine *g, const float *a, int n, int ro
         cr_assert(same(c[i], want), "%s, %d rows: %a for %a, not %a", g->backend->name, rows,
                   (double)c[i], (double)a[i], (double)want);
     }
-    free(c);
 }
 
 ParameterizedTestParameters(narrow, rows_are_rounded) { return every_narrow_backend(); }

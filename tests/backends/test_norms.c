@@ -2,7 +2,7 @@
  *
  * Every kind of norm: the reference against the papers' equations, and the parameters of each kind.
  * Backends against the reference: tests/check/test_op_cases.c. */
-#include "tests/support/norm_rows.h"
+#include "tests/support/kernel/norm_rows.h"
 #include "variants/parts/norm.h"
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -16,7 +16,7 @@ Test(norms, reference_is_the_equation)
                 if (!defined(kind, sizes[s][1]))
                     continue;
                 make(&o, kind, sizes[s][0], sizes[s][1], 3);
-                float *y = guarded(o.size);
+                float *y = fenced(o.size);
                 const struct norm f = forward_of(&o, y, add);
                 backend_ref.ops.norm(&f);
                 for (int i = 0; i < o.rows; i++) {
@@ -32,7 +32,6 @@ Test(norms, reference_is_the_equation)
                     }
                 }
                 cr_expect(guards_intact(y, o.size));
-                release(y), drop(&o);
             }
 }
 
@@ -44,14 +43,13 @@ Test(norms, a_nan_takes_its_row)
     for (enum norm_kind kind = 0; kind < NORM_OP_KINDS; kind++) {
         struct rows_of o;
         make(&o, kind, ROWS, N, 0);
-        float *y = guarded(o.size);
+        float *y = fenced(o.size);
         const struct norm f = forward_of(&o, y, false);
         o.x[3 * N + 5] = NAN;
         backend_ref.ops.norm(&f);
         for (int i = 0; i < ROWS; i++)
             for (int e = 0; e < N; e++)
                 cr_assert_eq(isnan(y[i * N + e]) != 0, i == 3, "kind %d, row %d", kind, i);
-        release(y), drop(&o);
     }
 }
 

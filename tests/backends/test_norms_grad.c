@@ -2,7 +2,7 @@
  *
  * Gradients of every kind of norm: the reference's against finite differences. Backends against
  * the reference: tests/check/test_op_cases.c. */
-#include "tests/support/norm_rows.h"
+#include "tests/support/kernel/norm_rows.h"
 
 #include <stdio.h>
 
@@ -12,8 +12,8 @@ struct gradients {
 
 static struct gradients backward(struct rows_of *o)
 {
-    float *stats = guarded(NORM_STATS * (size_t)o->rows);
-    struct gradients d = {guarded(o->size), guarded((size_t)o->n), guarded((size_t)o->n)};
+    float *stats = fenced(NORM_STATS * (size_t)o->rows);
+    struct gradients d = {fenced(o->size), fenced((size_t)o->n), fenced((size_t)o->n)};
 
     memset(d.weight, 0, (size_t)o->n * sizeof(float)); /* gradients are added to them */
     memset(d.bias, 0, (size_t)o->n * sizeof(float));
@@ -29,26 +29,19 @@ static struct gradients backward(struct rows_of *o)
                                                   .n = o->n,
                                                   .eps = EPS,
                                                   .threads = 1});
-    release(stats);
     return d;
-}
-
-static void drop_gradients(struct gradients *d)
-{
-    release(d->x), release(d->weight), release(d->bias);
 }
 
 static double value(void *ctx)
 {
     const struct rows_of *o = ctx;
-    float *y = guarded(o->size);
+    float *y = fenced(o->size);
     const struct norm f = forward_of(o, y, false);
     double sum = 0;
 
     backend_ref.ops.norm(&f);
     for (size_t i = 0; i < o->size; i++)
         sum += (double)y[i] * (double)o->d_y[i];
-    release(y);
     return sum;
 }
 
@@ -76,7 +69,6 @@ Test(norms_grad, reference_is_the_derivative)
                             relative, absolute);
             if (norm_centred(kind))
                 expect_gradient(&f, what[2], o.bias, d.bias, (size_t)n, relative, absolute);
-            drop_gradients(&d), drop(&o);
         }
 }
 
@@ -93,5 +85,4 @@ Test(norms_grad, a_clamped_row_has_a_constant_gradient)
         const double want = (double)o.d_y[e] * (double)o.weight[0] / (double)EPS;
         cr_expect_leq(fabs((double)d.x[e] - want), 4 * U * fabs(want));
     }
-    drop_gradients(&d), drop(&o);
 }

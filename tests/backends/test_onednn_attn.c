@@ -2,7 +2,7 @@
  *
  * Each of oneDNN's implementations of attention by its name, against the reference: its results,
  * what it declines, and which one is chosen. */
-#include "tests/support/attn_case.h"
+#include "tests/support/kernel/attn_case.h"
 #include "variants/backends/backend.h"
 
 #if HAVE_ONEDNN
@@ -19,9 +19,8 @@ static void expect_attention(const char *impl, int threads, const struct shape *
     struct engine ref = open_engine("ref", 1), g;
     struct operands want, got;
     double worst = 0;
-    struct err e;
 
-    cr_assert_eq(engine_open(&g, "onednn", threads, impl, &e), OK, "%s", e.msg);
+    MUST(engine_open(&g, "onednn", threads, impl, &failure));
     make_operands(&want, shape, t);
     make_operands(&got, shape, t);
     for (int i = 0; dense && i < 2; i++) {
@@ -105,18 +104,17 @@ Test(onednn_attn, batched_attention_knows_its_limits, .timeout = 240)
     const struct engine g = open_engine("onednn", 1);
     struct attn a = {.B = 1, .H = 8, .Hkv = 8, .L = 128, .dh = 64, .causal = true, .scale = 1};
     const struct attn_impl *impl;
-    struct err e;
 
     if (!generates(dnnl_cpu_isa_avx512_core))
         cr_skip_test("oneDNN generates no AVX-512 code here");
-    cr_assert_eq(engine_attn(&g, &a, &impl, &e), OK, "%s", e.msg);
+    MUST(engine_attn(&g, &a, &impl, &failure));
     cr_expect_str_eq(impl->name, "batched");
     a.M = 512;
-    cr_assert_eq(engine_attn(&g, &a, &impl, &e), OK, "%s", e.msg);
+    MUST(engine_attn(&g, &a, &impl, &failure));
     cr_expect_str_eq(impl->name, "composed");
     a.M = 0;
     a.L = 1;
-    cr_assert_eq(engine_attn(&g, &a, &impl, &e), OK, "%s", e.msg);
+    MUST(engine_attn(&g, &a, &impl, &failure));
     cr_expect_str_eq(impl->name, "composed");
 }
 

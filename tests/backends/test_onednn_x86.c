@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * oneDNN's own limit of x86-64's instructions holds, and the rows say so. */
-#include "tests/support/attn_case.h"
+#include "tests/support/kernel/attn_case.h"
+#include "tests/support/kernel/fenced.h"
 #include "variants/backends/backend.h"
 
 #include <stdlib.h>
@@ -19,9 +20,9 @@ Test(onednn_x86, obeys_its_own_isa_limit, .timeout = 240)
     char names[128];
 
     x.threads = 1;
-    x.a = normal((size_t)(x.m * x.k), "a", 0, 1);
-    x.b = normal((size_t)(x.k * x.n), "b", 0, 1);
-    x.c = guarded((size_t)(x.m * x.n));
+    x.a = normals((size_t)(x.m * x.k), "a", 0, 1);
+    x.b = normals((size_t)(x.k * x.n), "b", 0, 1);
+    x.c = fenced((size_t)(x.m * x.n));
 
     cr_expect_eq(g.isa, ISA_AVX2);
     cr_expect_str_eq(g.backend->core(), "avx2");
@@ -29,7 +30,6 @@ Test(onednn_x86, obeys_its_own_isa_limit, .timeout = 240)
     g.ops.gemm(&x);
     cr_expect_eq(g.backend->ran(names, sizeof(names), NULL), OK);
     cr_expect(!strstr(names, "avx512"), "%s", names);
-    release((float *)x.a), release((float *)x.b), release(x.c);
 }
 
 #endif

@@ -2,8 +2,8 @@
  *
  * The reference's recurrent cells, forward and backward, against their equations in double.
  * Backends against the reference: tests/check/test_op_cases.c. */
-#include "harness/check/guarded.h"
-#include "tests/support/rnn_case.h"
+#include "tests/support/kernel/fenced.h"
+#include "tests/support/kernel/rnn_case.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +22,12 @@ static void make_cell(struct case_of_cell *t, enum rnn_cell_kind kind, int rows,
     const size_t size = (size_t)(rows * n), G = (size_t)rnn_cell_gates(kind);
 
     *t = (struct case_of_cell){.gates = (int)G};
-    t->x = normal(G * size, "x", 0, 1), t->h = normal(G * size, "h", 0, 1);
-    t->b = normal(G * (size_t)n, "b", 0, 1), t->state = normal(size, "state", 0, 1);
-    t->c = normal(size, "c", 0, 1), t->d_out = normal(size, "d_out", 0, 1);
-    t->d_c_in = normal(size, "d_c", 0, 1);
-    t->out = guarded(size), t->c_out = guarded(size), t->d_state = guarded(size);
-    t->d_c = guarded(size), t->d_x = guarded(G * size), t->d_h = guarded(G * size);
+    t->x = normals(G * size, "x", 0, 1), t->h = normals(G * size, "h", 0, 1);
+    t->b = normals(G * (size_t)n, "b", 0, 1), t->state = normals(size, "state", 0, 1);
+    t->c = normals(size, "c", 0, 1), t->d_out = normals(size, "d_out", 0, 1);
+    t->d_c_in = normals(size, "d_c", 0, 1);
+    t->out = fenced(size), t->c_out = fenced(size), t->d_state = fenced(size);
+    t->d_c = fenced(size), t->d_x = fenced(G * size), t->d_h = fenced(G * size);
     memcpy(t->d_c, t->d_c_in, size * sizeof(float));
     t->o.step = (struct rnn_step){.kind = kind,
                                   .out = t->out,
@@ -42,15 +42,6 @@ static void make_cell(struct case_of_cell *t, enum rnn_cell_kind kind, int rows,
                                   .n = n};
     t->o.d_x = t->d_x, t->o.d_h = t->d_h, t->o.d_state = t->d_state, t->o.d_c = t->d_c;
     t->o.d_out = t->d_out;
-}
-
-static void drop_cell(struct case_of_cell *t)
-{
-    float *const all[] = {t->x,   t->h,     t->b,   t->state, t->c,       t->d_out, t->d_c_in,
-                          t->out, t->c_out, t->d_x, t->d_h,   t->d_state, t->d_c};
-
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        release(all[i]);
 }
 
 /* Entry e of row i by the equations: out and c_out, then d_x, d_h, d_state, d_c by the rules of
@@ -146,6 +137,5 @@ Test(rnn_cells, cells)
                 backend_ref.ops.rnn_cell(&t.o.step);
                 backend_ref.ops.rnn_cell_grad(&t.o);
                 expect_cell(&t);
-                drop_cell(&t);
             }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Row operations called from inside a parallel region. Their results are tested in tests/check. */
-#include "harness/check/guarded.h"
 #include "tests/support/every_backend.h"
+#include "tests/support/kernel/fenced.h"
 #include "tests/support/open_engine.h"
 
 #include <criterion/parameterized.h>
@@ -14,7 +14,7 @@ ParameterizedTest(int *b, rows, threads)
 {
     enum { ROWS = 67, N = 1023 };
     const struct engine g = open_engine(backends[*b]->name, 2);
-    float *one = normal(ROWS * N, "s", 0, 2), *two = guarded(ROWS * N), *inside = guarded(ROWS * N);
+    float *one = normals(ROWS * N, "s", 0, 2), *two = fenced(ROWS * N), *inside = fenced(ROWS * N);
     struct softmax o = {
         .s = one, .ld = N, .rows = ROWS, .cols = N, .hi = 3, .hi_slope = 1, .threads = 1};
 
@@ -29,5 +29,4 @@ ParameterizedTest(int *b, rows, threads)
     g.ops.softmax(&o);
     cr_assert_arr_eq(one, two, sizeof(float[ROWS * N]));
     cr_assert_arr_eq(one, inside, sizeof(float[ROWS * N]));
-    release(one), release(two), release(inside);
 }

@@ -5,31 +5,31 @@
 #include "variants/backends/split.h"
 
 #include "harness/machine/topo.h"
+#include "tests/support/failure.h"
 
-#include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_THREADS = 128, MOST = 64 /* queries of a block */ };
 
-struct machine {
+static const struct machine {
     char synthetic[32];
     int cores;
-};
+} machines[] = {{"package:1 core:2 pu:1", 2},
+                {"package:1 core:16 pu:1", 16},
+                {"package:2 core:8 pu:2", 16},
+                {"package:2 core:12 pu:2", 24},
+                {"package:2 core:64 pu:1", 128}};
 
-static struct machine machines[] = {{"package:1 core:2 pu:1", 2},
-                                    {"package:1 core:16 pu:1", 16},
-                                    {"package:2 core:8 pu:2", 16},
-                                    {"package:2 core:12 pu:2", 24},
-                                    {"package:2 core:64 pu:1", 128}};
-
+/* The head of a test that runs for the threads of each machine. */
 #define ON_EACH_MACHINE(name)                                                                      \
-    ParameterizedTestParameters(split, name)                                                       \
+    static void name(int threads);                                                                 \
+    Test(split, name)                                                                              \
     {                                                                                              \
-        return cr_make_param_array(struct machine, machines, ARRAY_LEN(machines));                 \
+        for (size_t i = 0; i < ARRAY_LEN(machines); i++)                                           \
+            name(threads_of(&machines[i]));                                                        \
     }                                                                                              \
-    ParameterizedTest(struct machine *m, split, name)
+    static void name(int threads)
 
 /* One thread per core, each on a core of its own whatever the policy. */
 static int threads_of(const struct machine *m)
@@ -37,10 +37,9 @@ static int threads_of(const struct machine *m)
     static const char *const policies[] = {"compact", "scatter"};
     struct topo *t;
     struct topo_facts f;
-    struct err e;
     int n, cpus[MOST_THREADS];
 
-    cr_assert_eq(topo_open(&t, m->synthetic, &e), OK, "%s", e.msg);
+    MUST(topo_open(&t, m->synthetic, &failure));
     topo_facts(t, &f);
     cr_assert_eq(f.allowed_cores, m->cores);
     cr_assert_leq(f.allowed_cores, MOST_THREADS);
@@ -48,7 +47,7 @@ static int threads_of(const struct machine *m)
     for (int threads = 1; threads <= f.allowed_cores; threads++)
         for (size_t p = 0; p < ARRAY_LEN(policies); p++) {
             bool taken[MOST_THREADS] = {false};
-            cr_assert_eq(topo_plan(t, policies[p], threads, cpus, &e), OK, "%s", e.msg);
+            MUST(topo_plan(t, policies[p], threads, cpus, &failure));
             for (int i = 0; i < threads; i++)
                 for (int c = 0; c < n; c++) {
                     if (all[c].cpu != cpus[i])
@@ -102,10 +101,9 @@ static double pairs_of(const struct attn *a, const struct split_attn *s, int t)
 
 static void covers_attention(const struct attn *a, const struct split_attn *s, int least)
 {
-    bool *const seen = calloc((size_t)s->heads * (size_t)a->L, sizeof(*seen));
+    bool *const seen = room((size_t)s->heads * (size_t)a->L, sizeof(*seen));
     int last = a->L;
 
-    cr_assert_not_null(seen);
     cr_assert_eq(s->height % least, 0);
     for (int t = 0; t < s->items; t++) {
         const struct split_attn_item at = split_attn_item(s, t);
@@ -127,7 +125,6 @@ static void covers_attention(const struct attn *a, const struct split_attn *s, i
     }
     for (int i = 0; i < s->heads * a->L; i++)
         cr_assert(seen[i], "query %d of head %d is nobody's", i % a->L, i / a->L);
-    free(seen);
 }
 
 /* Largest share / mean share. Items are taken as threads become free; `fixed` ones are dealt. */
@@ -171,8 +168,6 @@ static void check_attention(const struct attn *a, int least, int threads)
 
 ON_EACH_MACHINE(attention)
 {
-    const int threads = threads_of(m);
-
     EACH(B, sequences) EACH(H, heads) EACH(L, queries) EACH(M, pasts)
     {
         for (size_t kv = 0; kv < 2; kv++)
@@ -199,9 +194,8 @@ Test(split, few_threads_have_whole_blocks)
 static void covers_few(const struct attn *a, const struct split_few *s)
 {
     const int keys = attn_keys(a);
-    unsigned char *const seen = calloc((size_t)a->B * (size_t)a->H, (size_t)keys);
+    unsigned char *const seen = room((size_t)a->B * (size_t)a->H, (size_t)keys);
 
-    cr_assert_not_null(seen);
     for (int t = 0; t < s->items; t++) {
         const struct split_few_item x = split_few_item(s, t);
         cr_assert(x.h0 < x.h1 && x.from < x.to, "item %d is empty", t);
@@ -215,15 +209,12 @@ static void covers_few(const struct attn *a, const struct split_few *s)
     }
     for (int i = 0; i < a->B * a->H * keys; i++)
         cr_assert_eq(seen[i], 1, "key %d of head %d is nobody's", i % keys, i / keys);
-    free(seen);
 }
 
 /* With parts there is at most one item per thread: a share of the heads is dropped rather than
  * shared, so that more than half of the threads have one, unless heads and parts run out. */
 ON_EACH_MACHINE(few_queries)
 {
-    const int threads = threads_of(m);
-
     EACH(B, sequences) EACH(H, heads) EACH(M, pasts)
     {
         const struct attn a = shape(B, H, H, 1, M);
@@ -291,8 +282,6 @@ ON_EACH_MACHINE(products)
 {
     static const int widths[] = {256, 512, 768, 1024}, times[] = {1, 3, 4},
                      tokens[] = {1, 8, 128, 200, 512, 2048};
-    const int threads = threads_of(m);
-
     EACH(D, widths) EACH(x, times) EACH(B, sequences) EACH(T, tokens)
     {
         const int rows = (int)(B * T), n = (int)(D * x);
@@ -315,8 +304,6 @@ ON_EACH_MACHINE(products)
 ON_EACH_MACHINE(rows_and_columns)
 {
     static const int widths[] = {200, 256, 512, 1024, 4096};
-    const int threads = threads_of(m);
-
     EACH(B, sequences) EACH(L, queries) EACH(n, widths)
     {
         const int rows = (int)(B * L), chunks = split_rows(rows, (int)n, threads);
@@ -339,8 +326,6 @@ ON_EACH_MACHINE(rows_and_columns)
 ON_EACH_MACHINE(states)
 {
     static const int widths[] = {16, 64, 128, 200, 256};
-    const int threads = threads_of(m);
-
     EACH(B, sequences) EACH(H, heads) EACH(dv, widths)
     {
         for (int unit = 16; unit <= 64; unit *= 4) {
@@ -363,8 +348,6 @@ ON_EACH_MACHINE(states)
 ON_EACH_MACHINE(channels)
 {
     static const int widths[] = {200, 256, 512, 1024, 2048};
-    const int threads = threads_of(m);
-
     EACH(B, sequences) EACH(n, widths)
     {
         for (int most = 64; most <= 128; most *= 2) {

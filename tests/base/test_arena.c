@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The arena: what is counted is what is placed, aligned, without overlap, and recorded. */
+#include "tests/support/failure.h"
 #include "variants/base/arena.h"
 
-#include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,7 +28,6 @@ static void counts_what_it_places(enum huge_pages huge)
 {
     unsigned char *at[ARRAY_LEN(asked)];
     struct arena a = {0};
-    struct err e = {""};
 
     take_all(&a, at);
     cr_expect_null(a.base);
@@ -36,7 +35,7 @@ static void counts_what_it_places(enum huge_pages huge)
         cr_expect(at[i] && (uintptr_t)at[i] % ARENA_ALIGN == 0, "take %zu while counting", i);
     const struct arena counted = a;
 
-    cr_assert_eq(arena_place(&a, huge, NULL, NULL, &e), OK, "%s", e.msg);
+    MUST(arena_place(&a, huge, NULL, NULL, &failure));
     cr_expect_not_null(a.base);
     cr_expect_geq(a.size, counted.used);
     cr_expect_eq(a.used, 0);
@@ -78,12 +77,11 @@ Test(arena, ledger_has_bytes_without_padding)
 Test(arena, huge_pages_are_aligned)
 {
     const size_t two_mib = (size_t)2 << 20, sizes[] = {1, two_mib, two_mib + 1, 5 * two_mib - 64};
-    struct err e = {""};
 
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         struct arena a = {0};
         arena_take(&a, PART_WEIGHTS, sizes[i]);
-        cr_assert_eq(arena_place(&a, HUGE_MADVISE, NULL, NULL, &e), OK, "%s", e.msg);
+        MUST(arena_place(&a, HUGE_MADVISE, NULL, NULL, &failure));
         cr_expect_eq((uintptr_t)a.base % two_mib, 0);
         cr_expect_eq(a.size % two_mib, 0);
         memset(arena_take(&a, PART_WEIGHTS, sizes[i]), 1, sizes[i]);
@@ -94,9 +92,8 @@ Test(arena, huge_pages_are_aligned)
 Test(arena, of_nothing_can_be_placed)
 {
     struct arena a = {0};
-    struct err e = {""};
 
-    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    MUST(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure));
     cr_expect_not_null(arena_take(&a, PART_WEIGHTS, 0));
     arena_release(&a);
 }
@@ -122,10 +119,9 @@ Test(arena, binds_the_whole_mapping_once)
 {
     struct seen seen = {0};
     struct arena a = {0};
-    struct err e = {""};
 
     arena_take(&a, PART_WEIGHTS, 10000);
-    cr_assert_eq(arena_place(&a, HUGE_NEVER, note, &seen, &e), OK, "%s", e.msg);
+    MUST(arena_place(&a, HUGE_NEVER, note, &seen, &failure));
     cr_expect_eq(seen.calls, 1);
     cr_expect_eq(seen.base, a.base);
     cr_expect_eq(seen.size, a.size);
@@ -136,11 +132,10 @@ Test(arena, passes_on_a_failed_bind)
 {
     struct seen seen = {.answer = E_UNSUPPORTED};
     struct arena a = {0};
-    struct err e = {""};
 
     arena_take(&a, PART_WEIGHTS, 10000);
-    cr_expect_eq(arena_place(&a, HUGE_NEVER, note, &seen, &e), E_UNSUPPORTED);
-    cr_expect_str_eq(e.msg, "no such node");
+    cr_expect_eq(arena_place(&a, HUGE_NEVER, note, &seen, &failure), E_UNSUPPORTED);
+    cr_expect_str_eq(failure.msg, "no such node");
     cr_expect_null(a.base, "an arena that could not be bound is not placed");
     cr_expect_eq(msync(seen.base, 1, MS_ASYNC), -1, "its memory is still mapped");
     arena_release(&a);
@@ -149,21 +144,18 @@ Test(arena, passes_on_a_failed_bind)
 Test(arena, too_large_is_no_memory)
 {
     struct arena a = {0};
-    struct err e = {""};
 
     arena_take(&a, PART_SCORES, (size_t)1 << 60); /* x86-64 has 2^47 bytes of addresses, or 2^56 */
-    cr_expect_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), E_NOMEM);
-    cr_expect_not_null(strstr(e.msg, "  -> "), "%s", e.msg);
+    REFUSED(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure), E_NOMEM, "  -> ");
     cr_expect_null(a.base);
 }
 
 Test(arena, taking_more_than_counted_stops, .signal = SIGABRT)
 {
     struct arena a = {0};
-    struct err e = {""};
 
     arena_take(&a, PART_WEIGHTS, 4096);
-    if (arena_place(&a, HUGE_NEVER, NULL, NULL, &e) != OK)
+    if (arena_place(&a, HUGE_NEVER, NULL, NULL, &failure) != OK)
         return; /* no abort: the test fails */
     arena_take(&a, PART_WEIGHTS, 4096);
     arena_take(&a, PART_WEIGHTS, 1);

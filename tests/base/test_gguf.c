@@ -5,7 +5,6 @@
 #include "tests/support/gguf_file.h"
 #include "variants/base/gguf.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 
 TestSuite(gguf, .init = folder_make, .fini = folder_remove, .timeout = 120);
@@ -54,8 +53,7 @@ static struct made whole_file(uint32_t version)
     put_tensor(&m, "plain.weight", 2, 3, F32, 0);
     put_tensor(&m, "blocks.weight", 1, 32, Q8_0, AT_Q8_0);
     put_tensor(&m, "other.weight", 1, 256, IQ2_XXS, AT_LAST);
-    while (m.n % 32)
-        put_number(&m, 0, 1);
+    put_alignment(&m);
     const size_t data = m.n;
     for (int i = 0; i < 6; i++) {
         const float x = (float)i;
@@ -92,9 +90,8 @@ Test(gguf, every_type_of_value)
     const struct made m = whole_file(3);
     struct safetensors s;
     json_t *keys;
-    struct err e = {""};
 
-    cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%s", e.msg);
+    MUST(open_made(&m, &s, &keys, &failure));
     cr_expect(whole(keys, "u8") == 200 && whole(keys, "i8") == -100);
     cr_expect(whole(keys, "u16") == 60000 && whole(keys, "i16") == -30000);
     cr_expect(whole(keys, "u32") == 4000000000 && whole(keys, "i32") == -2000000000);
@@ -117,9 +114,8 @@ Test(gguf, tensors)
     struct safetensors s;
     json_t *keys;
     float x[32];
-    struct err e = {""};
 
-    cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%s", e.msg);
+    MUST(open_made(&m, &s, &keys, &failure));
     const struct tensor *const plain = safetensors_find(&s, "plain.weight");
     cr_assert(plain && plain->rank == 2 && plain->shape[0] == 2 && plain->shape[1] == 3);
     tensor_floats(x, plain, 1, 4);
@@ -142,10 +138,8 @@ static void expect_refused(const struct made *m, const char *says)
 {
     struct safetensors s;
     json_t *keys;
-    struct err e = {""};
 
-    cr_assert_eq(open_made(m, &s, &keys, &e), E_IO, "accepted, not %s", says);
-    cr_expect(strstr(e.msg, says) && strstr(e.msg, "  -> "), "\"%s\" does not say %s", e.msg, says);
+    REFUSED(open_made(m, &s, &keys, &failure), E_IO, says, "  -> ");
     cr_expect_null(keys);
 }
 
@@ -154,9 +148,8 @@ Test(gguf, versions)
     struct safetensors s;
     json_t *keys;
     struct made m = whole_file(2);
-    struct err e = {""};
 
-    cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%s", e.msg);
+    MUST(open_made(&m, &s, &keys, &failure));
     json_decref(keys);
     safetensors_close(&s);
     m = whole_file(1);
@@ -192,9 +185,8 @@ Test(gguf, changed_bytes)
             struct made m = whole;
             struct safetensors s;
             json_t *keys;
-            struct err e = {""};
             m.bytes[i] = values[k];
-            if (open_made(&m, &s, &keys, &e) != OK)
+            if (open_made(&m, &s, &keys, &failure) != OK)
                 continue;
             for (int t = 0; t < s.n_tensors; t++)
                 if (tensor_is_readable(s.tensors[t].dtype) && s.tensors[t].n <= 64) {
@@ -220,13 +212,6 @@ Test(gguf, sizes_that_are_none)
 
 /* ---- what the format allows, and others do not write -------------------------------------- */
 
-static void begin(struct made *m, int tensors, int keys)
-{
-    *m = (struct made){.n = 0};
-    put(m, "GGUF", 4);
-    put_number(m, 3, 4), put_number(m, (uint64_t)tensors, 8), put_number(m, (uint64_t)keys, 8);
-}
-
 /* A key of so many bytes. */
 static void put_long_key(struct made *m, char *name, size_t n)
 {
@@ -242,12 +227,11 @@ Test(gguf, long_keys)
     static struct made m;
     struct safetensors s;
     json_t *keys;
-    struct err e = {""};
 
-    begin(&m, 0, ARRAY_LEN(lengths));
+    put_begin(&m, 0, ARRAY_LEN(lengths));
     for (size_t i = 0; i < ARRAY_LEN(lengths); i++)
         put_long_key(&m, name, lengths[i]);
-    cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%s", e.msg);
+    MUST(open_made(&m, &s, &keys, &failure));
     for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
         memset(name, 'k', lengths[i]);
         name[lengths[i]] = '\0';
@@ -255,7 +239,7 @@ Test(gguf, long_keys)
     }
     json_decref(keys);
     safetensors_close(&s);
-    begin(&m, 0, 1);
+    put_begin(&m, 0, 1);
     put_long_key(&m, name, 65536);
     expect_refused(&m, "65536 bytes");
 }
@@ -267,10 +251,9 @@ Test(gguf, lists_in_lists)
     struct made m;
     struct safetensors s;
     json_t *keys;
-    struct err e = {""};
     int next = 1;
 
-    begin(&m, 0, 2);
+    put_begin(&m, 0, 2);
     put_key(&m, "nested", 9), put_number(&m, 9, 4), put_number(&m, ARRAY_LEN(of), 8);
     for (size_t i = 0; i < ARRAY_LEN(of); i++) {
         put_number(&m, 0, 4), put_number(&m, (uint64_t)of[i], 8);
@@ -278,15 +261,14 @@ Test(gguf, lists_in_lists)
             put_number(&m, (uint64_t)next++, 1);
     }
     put_key(&m, "behind", 0), put_number(&m, 9, 1);
-    cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%s", e.msg);
-    char *const text = json_dumps(json_object_get(keys, "nested"), JSON_COMPACT);
+    MUST(open_made(&m, &s, &keys, &failure));
+    char *const text = kept(json_dumps(json_object_get(keys, "nested"), JSON_COMPACT));
     cr_expect_str_eq(text, "[[1,2],[],[3]]");
     cr_expect_eq(whole(keys, "behind"), 9);
-    free(text);
     json_decref(keys);
     safetensors_close(&s);
     for (int deep = 8; deep <= 9; deep++) {
-        begin(&m, 0, 1);
+        put_begin(&m, 0, 1);
         put_key(&m, "deep", 9);
         for (int i = 1; i < deep; i++)
             put_number(&m, 9, 4), put_number(&m, 1, 8);
@@ -295,7 +277,7 @@ Test(gguf, lists_in_lists)
             expect_refused(&m, "lists in each other");
             continue;
         }
-        cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%s", e.msg);
+        MUST(open_made(&m, &s, &keys, &failure));
         json_decref(keys);
         safetensors_close(&s);
     }
@@ -306,20 +288,20 @@ Test(gguf, reasons)
 {
     struct made m;
 
-    begin(&m, 0, 2);
+    put_begin(&m, 0, 2);
     put_key(&m, "once", 0), put_number(&m, 1, 1);
     put_key(&m, "once", 0), put_number(&m, 1, 1);
     expect_refused(&m, "key \"once\" twice");
-    begin(&m, 0, 1);
+    put_begin(&m, 0, 1);
     put_key(&m, "what", 13), put_number(&m, 1, 1);
     expect_refused(&m, "type 13");
-    begin(&m, 0, 1);
+    put_begin(&m, 0, 1);
     put_key(&m, "\xff", 0), put_number(&m, 1, 1);
     expect_refused(&m, "not UTF-8");
-    begin(&m, 0, 1);
+    put_begin(&m, 0, 1);
     put_number(&m, 3, 8), put(&m, "a\0b", 3), put_number(&m, 0, 4), put_number(&m, 1, 1);
     expect_refused(&m, "zero byte in the name \"a\"");
-    begin(&m, 0, 1);
+    put_begin(&m, 0, 1);
     put_key(&m, "general.alignment", 8), put_text(&m, "32");
     expect_refused(&m, "general.alignment");
 }
@@ -330,10 +312,9 @@ static struct made one_tensor(const char *name, uint32_t rows, uint32_t columns,
 {
     struct made m;
 
-    begin(&m, 1, 0);
+    put_begin(&m, 1, 0);
     put_tensor(&m, name, rows, columns, type, offset);
-    while (m.n % 32)
-        put_number(&m, 0, 1);
+    put_alignment(&m);
     for (int i = 0; i < 64; i++)
         put_number(&m, 0, 1);
     return m;
@@ -363,13 +344,12 @@ Test(gguf, reasons_of_tensors)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct safetensors s;
         json_t *keys;
-        struct err e = {""};
         m = one_tensor("t", cases[i].rows, cases[i].columns, cases[i].type, cases[i].offset);
         if (cases[i].says) {
             expect_refused(&m, cases[i].says);
             continue;
         }
-        cr_assert_eq(open_made(&m, &s, &keys, &e), OK, "%zu: %s", i, e.msg);
+        cr_assert_eq(open_made(&m, &s, &keys, &failure), OK, "%zu: %s", i, failure.msg);
         json_decref(keys);
         safetensors_close(&s);
     }

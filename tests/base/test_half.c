@@ -41,14 +41,10 @@ static enum status write_whole(int way, const char *path, float value, struct er
 
 static void expect_whole(const char *path)
 {
-    struct bytes b;
-    struct err e;
-
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
+    struct bytes b = must_load(path);
     cr_assert_geq(b.n, NUMBERS * sizeof(float));
     const char *const x = b.data + b.n - NUMBERS * sizeof(float);
     cr_expect_eq(memcmp(x, x + sizeof(float), (NUMBERS - 1) * sizeof(float)), 0);
-    free(b.data);
 }
 
 /* Names in the folder. */
@@ -74,24 +70,20 @@ Test(half, each_has_a_name_of_its_own)
     for (int i = 0; i < 2; i++) {
         fd[i] = half_create(&half[i], path);
         cr_assert_geq(fd[i], 0);
+        kept(half[i]);
         cr_expect_eq(strncmp(half[i], path, strlen(path)), 0, "%s", half[i]);
     }
     cr_expect_str_neq(half[0], half[1]);
     cr_expect_eq(files(), 2);
     cr_expect_eq(half_clear(path), 0);
     cr_expect_eq(files(), 0);
-    for (int i = 0; i < 2; i++) {
-        close(fd[i]);
-        free(half[i]);
-    }
+    close(fd[0]), close(fd[1]);
 }
 
 static int write_often(int way, const char *path, int writer)
 {
-    struct err e;
-
     for (int i = 0; i < TIMES; i++)
-        if (write_whole(way, path, (float)writer, &e) != OK)
+        if (write_whole(way, path, (float)writer, &failure) != OK)
             return 1;
     return 0;
 }
@@ -119,11 +111,10 @@ Test(half, never_of_a_name_that_is_taken)
 {
     char path[FILE_PATH], taken[3][FILE_PATH], target[FILE_PATH];
     struct stat is;
-    struct err e;
 
     folder_path(path, "file");
     folder_path(target, "target");
-    cr_assert_eq(file_replace(target, "theirs", 6, &e), OK, "%s", e.msg);
+    MUST(file_replace(target, "theirs", 6, &failure));
     for (int i = 0; i < 3; i++)
         cr_assert_lt(snprintf(taken[i], FILE_PATH, "%s.%08x.tmp", path, (unsigned)getpid() + i),
                      FILE_PATH);
@@ -132,7 +123,7 @@ Test(half, never_of_a_name_that_is_taken)
     cr_assert_eq(link(target, taken[2]), 0);
     early = true;
     for (int way = 0; way < WAYS; way++)
-        cr_expect_eq(write_whole(way, path, 1, &e), OK, "%s", e.msg);
+        cr_expect_eq(write_whole(way, path, 1, &failure), OK, "%s", failure.msg);
     early = false;
     expect_whole(path);
     cr_expect(stat(target, &is) == 0 && is.st_size == 6 && is.st_nlink == 2);
@@ -146,18 +137,17 @@ Test(half, nothing_is_left_of_a_failure)
 {
     const struct rlimit small = {.rlim_cur = 200, .rlim_max = 200};
     char path[FILE_PATH], sub[FILE_PATH];
-    struct err e;
 
     folder_path(path, "file");
     folder_path(sub, "folder");
     cr_assert_eq(mkdir(sub, 0700), 0);
     cr_assert_neq(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
     for (int way = 0; way < WAYS; way++)
-        cr_expect_eq(write_whole(way, sub, 1, &e), E_IO);
+        cr_expect_eq(write_whole(way, sub, 1, &failure), E_IO);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
     for (int way = 0; way < WAYS; way++)
-        cr_expect_eq(write_whole(way, path, 1, &e), E_IO);
-    cr_expect(strstr(e.msg, path) && !strstr(e.msg, ".tmp"), "%s", e.msg);
+        cr_expect_eq(write_whole(way, path, 1, &failure), E_IO);
+    cr_expect(strstr(failure.msg, path) && !strstr(failure.msg, ".tmp"), "%s", failure.msg);
     cr_expect_eq(files(), 1);
 }
 
@@ -175,11 +165,10 @@ Test(half, clears_what_killed_processes_left)
                                         "m.best.00000000.tmp",
                                         "m.00000000.tmp2"};
     char path[FILE_PATH];
-    struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         folder_path(path, names[i]);
-        cr_assert_eq(file_replace(path, "x", 1, &e), OK, "%s", e.msg);
+        MUST(file_replace(path, "x", 1, &failure));
     }
     folder_path(path, "m");
     cr_expect_eq(half_clear(path), 0);

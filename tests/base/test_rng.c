@@ -3,6 +3,7 @@
  * Random numbers: the published generator, pure functions of (seed, stream, n), with their stated
  * moments. All draws are seeded, so a bound that holds once holds always; bounds are five standard
  * deviations of the estimator (a fair seed fails one in 1.7 million). */
+#include "tests/support/kept.h"
 #include "variants/base/base.h"
 #include "variants/base/cpu.h"
 #include "variants/base/rng.h"
@@ -18,9 +19,8 @@ static const double sigmas = 5.0;
 
 static float *normals(size_t n, uint64_t seed, const char *stream, float mean, float sd)
 {
-    float *x = malloc(n * sizeof(*x));
+    float *x = room(n, sizeof(*x));
 
-    cr_assert_not_null(x);
     rng_normal(x, n, seed, rng_stream(stream), mean, sd);
     return x;
 }
@@ -114,7 +114,6 @@ Test(rng, first_normals_do_not_depend_on_how_many)
         cr_expect_eq(memcmp(part, whole, n * sizeof(*part)), 0, "n = %zu", n);
         cr_expect_eq(part[n], -99.0f, "n = %zu: wrote past the end", n);
     }
-    free(whole);
 }
 
 /* Box and Muller's formulas with the C library's functions, on every level of instructions: the
@@ -138,9 +137,7 @@ Test(rng, normals_are_box_and_mullers_on_every_level)
         cpu_limit(isa);
         float *x = normals(N, 1, "levels", 0.0f, 1.0f);
         cr_expect_arr_eq(x, first, N * sizeof(*x), "%s", isa_name[isa]);
-        free(x);
     }
-    free(first);
 }
 
 /* Var(mean) = sd^2 / n. Var(s^2) = 2 sd^4 / n, so s is off by sd / sqrt(2 n). The fourth moment of
@@ -162,7 +159,6 @@ Test(rng, normals_have_their_moments)
     cr_expect_leq(fabs(sqrt(sum2 / DRAWS) - 1.0), sigmas / sqrt(2.0 * DRAWS));
     cr_expect_leq(fabs(sum3 / DRAWS), sigmas * sqrt(15.0 / DRAWS)); /* E z^6 = 15 */
     cr_expect_leq(fabs(sum4 / DRAWS - 3.0), sigmas * sqrt(96.0 / DRAWS));
-    free(x);
 }
 
 /* Each of 64 equal bins of (0,1) gets n p draws, with variance n p (1-p). */
@@ -197,7 +193,4 @@ Test(rng, streams_are_not_correlated)
     cr_expect_leq(fabs(by_stream / DRAWS), sigmas / sqrt(DRAWS));
     cr_expect_leq(fabs(by_seed / DRAWS), sigmas / sqrt(DRAWS));
     cr_expect_leq(fabs(by_neighbour / DRAWS), sigmas / sqrt(DRAWS));
-    free(x);
-    free(stream);
-    free(seed);
 }

@@ -2,61 +2,38 @@
  *
  * Opening any file as safetensors gives the tensors or one line that names the file and what is
  * wrong in it. */
+#include "tests/support/tmp_folder.h"
 #include "variants/base/safetensors.h"
 
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 64 };
+static const char name[] = "g.safetensors";
+static char path[FILE_PATH];
 
-static void temp_path(char path[static PATH_SIZE])
+static void make_path(void)
 {
-    snprintf(path, PATH_SIZE, "/tmp/bench-safetensors-XXXXXX");
-    const int fd = mkstemp(path);
-    cr_assert_geq(fd, 0);
-    close(fd);
+    folder_make();
+    folder_path(path, name);
 }
 
-static void put_file(const char *path, const void *bytes, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    cr_assert_not_null(f);
-    cr_assert_eq(fwrite(bytes, 1, n, f), n);
-    cr_assert_eq(fclose(f), 0);
-}
-
-static unsigned char *get_file(const char *path, size_t *n)
-{
-    struct stat info;
-    FILE *f = fopen(path, "rb");
-    cr_assert_not_null(f);
-    cr_assert_eq(fstat(fileno(f), &info), 0);
-    *n = (size_t)info.st_size;
-    unsigned char *bytes = malloc(*n + 1);
-    cr_assert_not_null(bytes);
-    cr_assert_eq(fread(bytes, 1, *n, f), *n);
-    fclose(f);
-    return bytes;
-}
+TestSuite(safetensors_hostile, .init = make_path, .fini = folder_remove);
 
 /* Length field, header, `data` zero bytes. */
-static void put_header(const char *path, uint64_t length, const char *header, size_t data)
+static void put_header(uint64_t length, const char *header, size_t data)
 {
     const size_t n = strlen(header), size = sizeof(length) + n + data;
-    unsigned char *bytes = calloc(1, size);
-    cr_assert_not_null(bytes);
+    unsigned char *bytes = room(1, size);
     memcpy(bytes, &length, sizeof(length));
     memcpy(bytes + sizeof(length), header, n);
-    put_file(path, bytes, size);
-    free(bytes);
+    folder_put(name, bytes, size);
 }
 
 /* `label` names the case when the expectation fails. */
-static void expect_refused(const char *path, const char *part, const char *label)
+static void expect_refused(const char *part, const char *label)
 {
     struct safetensors s;
     struct err e = {""};
@@ -80,44 +57,35 @@ static const char *const sample_meta[] = {"kind", "checkpoint", "n_head", "8"};
 
 Test(safetensors_hostile, every_truncation_is_refused)
 {
-    char path[PATH_SIZE], label[64];
-    struct err e = {""};
-    size_t size;
+    char label[64];
 
-    temp_path(path);
-    cr_assert_eq(safetensors_write(path, sample, ARRAY_LEN(sample), sample_meta, 2, &e), OK, "%s",
-                 e.msg);
-    unsigned char *bytes = get_file(path, &size);
-    for (size_t n = 0; n < size; n++) {
-        put_file(path, bytes, n);
-        snprintf(label, sizeof(label), "%zu of %zu bytes", n, size);
-        expect_refused(path, n < 8 ? "too few" : "header says", label);
+    MUST(safetensors_write(path, sample, ARRAY_LEN(sample), sample_meta, 2, &failure));
+    const struct bytes bytes = folder_read(name);
+    for (size_t n = 0; n < bytes.n; n++) {
+        folder_put(name, bytes.data, n);
+        snprintf(label, sizeof(label), "%zu of %zu bytes", n, bytes.n);
+        expect_refused(n < 8 ? "too few" : "header says", label);
     }
-    free(bytes);
-    unlink(path);
 }
 
 /* One damaged byte gives a message or a file whose tensors can be read. */
 Test(safetensors_hostile, any_damaged_byte_is_survived)
 {
     static const unsigned char damage[] = {0, 1, ' ', '"', ',', '0', '9', '-', '[', '{', '}', 0xff};
-    char path[PATH_SIZE];
-    struct err e = {""};
-    size_t size, accepted = 0, refused = 0;
+    size_t accepted = 0, refused = 0;
 
-    temp_path(path);
-    cr_assert_eq(safetensors_write(path, sample, ARRAY_LEN(sample), sample_meta, 2, &e), OK, "%s",
-                 e.msg);
-    unsigned char *bytes = get_file(path, &size);
-    for (size_t i = 0; i < size * ARRAY_LEN(damage); i++) {
+    MUST(safetensors_write(path, sample, ARRAY_LEN(sample), sample_meta, 2, &failure));
+    const struct bytes bytes = folder_read(name);
+    for (size_t i = 0; i < bytes.n * ARRAY_LEN(damage); i++) {
         const size_t at = i / ARRAY_LEN(damage);
-        const unsigned char kept = bytes[at];
+        const unsigned char kept = bytes.data[at];
         struct safetensors s;
-        bytes[at] = damage[i % ARRAY_LEN(damage)];
-        put_file(path, bytes, size);
-        bytes[at] = kept;
-        const enum status st = safetensors_open(&s, path, &e);
-        cr_assert(st == OK || (st == E_IO && strstr(e.msg, path)), "byte %zu: %s", at, e.msg);
+        bytes.data[at] = damage[i % ARRAY_LEN(damage)];
+        folder_put(name, bytes.data, bytes.n);
+        bytes.data[at] = kept;
+        const enum status st = safetensors_open(&s, path, &failure);
+        cr_assert(st == OK || (st == E_IO && strstr(failure.msg, path)), "byte %zu: %s", at,
+                  failure.msg);
         *(st == OK ? &accepted : &refused) += 1;
         for (int t = 0; t < s.n_tensors; t++) {
             const unsigned char *data = s.tensors[t].data;
@@ -127,8 +95,6 @@ Test(safetensors_hostile, any_damaged_byte_is_survived)
     }
     cr_expect_gt(accepted, 0);
     cr_expect_gt(refused, accepted);
-    free(bytes);
-    unlink(path);
 }
 
 #define T(dtype, shape, offsets)                                                                   \
@@ -211,15 +177,12 @@ Test(safetensors_hostile, hostile_headers)
         {"{\"__metadata__\":{\"k\":{}}}", "metadata \"k\" is not a string", 0},
         {"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", "duplicate", 0},
     };
-    char path[PATH_SIZE];
 
-    temp_path(path);
     for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
         const char *header = hostile[i].header;
-        put_header(path, strlen(header), header, hostile[i].data);
-        expect_refused(path, hostile[i].part, *header ? header : "empty header");
+        put_header(strlen(header), header, hostile[i].data);
+        expect_refused(hostile[i].part, *header ? header : "empty header");
     }
-    unlink(path);
 }
 
 /* Published files have other types, data at odd addresses, entries in any order: what is wrong of a
@@ -243,21 +206,18 @@ Test(safetensors_hostile, published_files)
          8},
         {"{\"m\":" T("F4", "[3]", "[0,3]") "}", "header says", 4},
     };
-    char path[PATH_SIZE];
 
-    temp_path(path);
     for (size_t i = 0; i < ARRAY_LEN(published); i++) {
         const char *const header = published[i].header, *const part = published[i].part;
         struct safetensors s;
         struct err e = {""};
-        put_header(path, strlen(header), header, published[i].data);
+        put_header(strlen(header), header, published[i].data);
         cr_expect_eq(safetensors_open_published(&s, path, &e), part ? E_IO : OK, "%s: %s", header,
                      e.msg);
         cr_expect(!part || strstr(e.msg, part), "%s: %s", header, e.msg);
         safetensors_close(&s);
-        expect_refused(path, "", header);
+        expect_refused("", header);
     }
-    unlink(path);
 }
 
 Test(safetensors_hostile, sizes_that_do_not_match)
@@ -265,59 +225,48 @@ Test(safetensors_hostile, sizes_that_do_not_match)
     static const uint64_t absurd[] = {100 * 1000 * 1000 + 1, (uint64_t)1 << 32, (uint64_t)1 << 63,
                                       UINT64_MAX - 8,        UINT64_MAX - 7,    UINT64_MAX};
     const char *header = "{\"a\":" T("F32", "[2]", "[0,8]") "}  "; /* 56 bytes */
-    char path[PATH_SIZE];
     struct safetensors s;
-    struct err e = {""};
 
-    temp_path(path);
     cr_assert_eq(strlen(header), 56);
-    put_header(path, 56, header, 8);
-    cr_expect_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    put_header(56, header, 8);
+    cr_expect_eq(safetensors_open(&s, path, &failure), OK, "%s", failure.msg);
     safetensors_close(&s);
 
-    put_header(path, 56, header, 7);
-    expect_refused(path, "header says 72 bytes, file has 71", "one byte short");
-    put_header(path, 56, header, 9);
-    expect_refused(path, "header says 72 bytes, file has 73", "one byte over");
-    put_header(path, 65, header, 8);
-    expect_refused(path, "header says 73 bytes, file has 72", "header beyond the file");
+    put_header(56, header, 7);
+    expect_refused("header says 72 bytes, file has 71", "one byte short");
+    put_header(56, header, 9);
+    expect_refused("header says 72 bytes, file has 73", "one byte over");
+    put_header(65, header, 8);
+    expect_refused("header says 73 bytes, file has 72", "header beyond the file");
     for (size_t i = 0; i < ARRAY_LEN(absurd); i++) {
-        put_header(path, absurd[i], header, 8);
-        expect_refused(path, "the limit is", "absurd header length");
+        put_header(absurd[i], header, 8);
+        expect_refused("the limit is", "absurd header length");
     }
-    put_header(path, 54, "{\"a\":" T("F32", "[2]", "[0,8]") "}", 8);
-    expect_refused(path, "data begins at byte 62", "unaligned data");
-    unlink(path);
+    put_header(54, "{\"a\":" T("F32", "[2]", "[0,8]") "}", 8);
+    expect_refused("data begins at byte 62", "unaligned data");
 }
 
 Test(safetensors_hostile, deep_nesting)
 {
     enum { DEPTH = 200000 };
-    char path[PATH_SIZE], *header = malloc(DEPTH + 1);
+    char *header = room(1, DEPTH + 1);
 
-    cr_assert_not_null(header);
     memset(header, '[', DEPTH);
     header[DEPTH] = '\0';
-    temp_path(path);
-    put_header(path, DEPTH, header, 0);
-    expect_refused(path, "not JSON", "200000 brackets");
-    free(header);
-    unlink(path);
+    put_header(DEPTH, header, 0);
+    expect_refused("not JSON", "200000 brackets");
 }
 
 Test(safetensors_hostile, not_files)
 {
-    char path[PATH_SIZE];
-
-    temp_path(path);
-    expect_refused(path, "0 bytes are too few", "empty file");
+    folder_put(name, "", 0);
+    expect_refused("0 bytes are too few", "empty file");
     unlink(path);
-    expect_refused(path, "No such file", "missing file");
+    expect_refused("No such file", "missing file");
     cr_assert_eq(mkdir(path, 0700), 0);
-    expect_refused(path, "not a regular file", "folder");
+    expect_refused("not a regular file", "folder");
     rmdir(path);
     cr_assert_eq(mkfifo(path, 0600), 0);
     alarm(10); /* opening must not wait for a writer */
-    expect_refused(path, "not a regular file", "FIFO");
-    unlink(path);
+    expect_refused("not a regular file", "FIFO");
 }

@@ -16,11 +16,10 @@ static void ignore(void *arg, const struct verdict *v) { (void)arg, (void)v; }
 
 static void survive_edit(const struct engine *g, const char *from, const struct edit *edit)
 {
-    char path[FILE_PATH];
     struct tally t = {0};
     struct err e = {""};
 
-    folder_path(path, "edited.safetensors");
+    const char *const path = in_folder("edited.safetensors");
     edited_file(path, from, edit);
     const enum status st = golden_run(g, path, &t, ignore, NULL, &e);
     cr_expect(st == OK || (st == E_IO && strstr(e.msg, path)), "%s with %s=%s, without %s: %s",
@@ -73,11 +72,10 @@ ParameterizedTest(int *file, golden_hostile, any_key_may_say_anything, .init = f
     char path[FILE_PATH];
     struct engine g;
     struct safetensors s;
-    struct err e = {""};
 
     snprintf(path, sizeof(path), "tests/golden/%s.safetensors", files[*file]);
-    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    MUST(engine_open(&g, "ref", 1, NULL, &failure));
+    MUST(safetensors_open(&s, path, &failure));
     for (size_t k = 0; k < ARRAY_LEN(values); k++) {
         for (int i = 0; i < s.n_meta; i++)
             if (!describes(s.meta[2 * i]))
@@ -101,11 +99,10 @@ ParameterizedTest(int *file, golden_hostile, any_tensor_may_be_missing, .init = 
     char path[FILE_PATH];
     struct engine g;
     struct safetensors s;
-    struct err e = {""};
 
     snprintf(path, sizeof(path), "tests/golden/%s.safetensors", files[*file]);
-    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    MUST(engine_open(&g, "ref", 1, NULL, &failure));
+    MUST(safetensors_open(&s, path, &failure));
     for (int i = 0; i < s.n_tensors; i++)
         survive_edit(&g, path, &(struct edit){.drop = s.tensors[i].name});
     safetensors_close(&s);
@@ -126,7 +123,7 @@ static enum status run_of_length(int seq, struct err *e)
         {"param.attn.o.weight", DTYPE_F32, 2, {1, 1}, 1, &one, ""},
         {"out.y", DTYPE_F32, 3, {1, seq, 1}, (size_t)seq, x, ""},
     };
-    char length[16], path[FILE_PATH];
+    char length[16];
     const char *const meta[][2] = {
         {"kind", "attention"}, {"variant", "vanilla"}, {"scheme", "none"}, {"norm", "none"},
         {"n_head", "1"},       {"d_model", "1"},       {"d_head", "1"},    {"d_inner", "0"},
@@ -136,7 +133,7 @@ static enum status run_of_length(int seq, struct err *e)
     struct tally t = {0};
 
     snprintf(length, sizeof(length), "%d", seq);
-    folder_path(path, "large.safetensors");
+    const char *const path = in_folder("large.safetensors");
     cr_assert_eq(
         safetensors_write(path, tensors, ARRAY_LEN(tensors), *meta, (int)ARRAY_LEN(meta), e), OK,
         "%s", e->msg);
@@ -148,9 +145,6 @@ static enum status run_of_length(int seq, struct err *e)
 Test(golden_large, more_pairs_than_an_int_counts, .init = folder_make, .fini = folder_remove,
      .timeout = 240)
 {
-    struct err e = {""};
-
-    cr_assert_eq(run_of_length(8, &e), OK, "%s", e.msg);
-    cr_expect_eq(run_of_length(1 << 16, &e), E_IO);
-    cr_expect(strstr(e.msg, "large.safetensors"), "%s", e.msg);
+    MUST(run_of_length(8, &failure));
+    REFUSED(run_of_length(1 << 16, &failure), E_IO, "large.safetensors");
 }

@@ -89,10 +89,9 @@ static enum status run(const char *backend, int threads, const char *path, struc
 static int expected(const char *path)
 {
     struct safetensors s;
-    struct err e;
     int n = 0;
 
-    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    MUST(safetensors_open(&s, path, &failure));
     for (int i = 0; i < s.n_tensors; i++)
         n += strncmp(s.tensors[i].name, "out.", 4) == 0;
     safetensors_close(&s);
@@ -111,9 +110,8 @@ ParameterizedTest(int *b, golden_import, every_model_on_every_backend, .timeout 
             char path[FILE_PATH];
             struct tally t;
             struct seen s;
-            struct err e = {""};
             snprintf(path, sizeof(path), PUBLISHED "/%s/expect.safetensors", models[i]);
-            cr_assert_eq(run(backends[*b]->name, threads, path, &t, &s, &e), OK, "%s", e.msg);
+            MUST(run(backends[*b]->name, threads, path, &t, &s, &failure));
             cr_expect_eq(t.failed, 0, "%s", s.first);
             cr_expect_eq(t.tensors, expected(path) + 1 + keys + zeros, "%s: %d", path, t.tensors);
             cr_expect_eq(t.passed, t.tensors, "%s", path);
@@ -129,12 +127,11 @@ static void expect_failures(const struct edit *d, int failures)
     char from[FILE_PATH];
     struct tally t;
     struct seen s;
-    struct err e = {""};
 
     published_copy("llama3_scaling");
     snprintf(from, sizeof(from), PUBLISHED "/llama3_scaling/expect.safetensors");
     edited_file(published_path("expect.safetensors"), from, d);
-    cr_assert_eq(run("ref", 1, published_path("expect.safetensors"), &t, &s, &e), OK, "%s", e.msg);
+    MUST(run("ref", 1, published_path("expect.safetensors"), &t, &s, &failure));
     cr_expect_eq(t.failed, failures, "%d: %s", t.failed, s.first);
 }
 
@@ -152,12 +149,11 @@ static void expect_refused(const struct edit *d)
     char from[FILE_PATH];
     struct tally t;
     struct seen s;
-    struct err e = {""};
 
     published_copy("gpt2_plain");
     snprintf(from, sizeof(from), PUBLISHED "/gpt2_plain/expect.safetensors");
     edited_file(published_path("expect.safetensors"), from, d);
-    cr_expect_eq(run("ref", 1, published_path("expect.safetensors"), &t, &s, &e), E_IO);
+    cr_expect_eq(run("ref", 1, published_path("expect.safetensors"), &t, &s, &failure), E_IO);
 }
 
 Test(golden_import, files_that_are_wrong)

@@ -6,7 +6,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,11 +62,10 @@ Test(launcher, parts)
         {"PARALLEL_SEQ=4 PARALLEL_JOBSLOTS=4", "4/4"},
     };
     char shard[SHARD_TEXT];
-    struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         set_only(rows[i].set);
-        cr_assert_eq(launcher_shard(shard, &e), OK, "%s: %s", rows[i].set, e.msg);
+        cr_assert_eq(launcher_shard(shard, &failure), OK, "%s: %s", rows[i].set, failure.msg);
         cr_expect_str_eq(shard, rows[i].part, "%s", rows[i].set);
     }
 }
@@ -91,17 +89,16 @@ Test(launcher, no_parts)
          "SLURM_ARRAY_TASK_STEP=2"),
     };
     char shard[SHARD_TEXT];
-    struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         set_only(bad[i]);
-        cr_expect_eq(launcher_shard(shard, &e), E_USAGE, "%s", bad[i]);
+        cr_expect_eq(launcher_shard(shard, &failure), E_USAGE, "%s", bad[i]);
     }
     set_only("");
-    cr_expect_eq(launcher_shard(shard, &e), E_USAGE);
+    cr_expect_eq(launcher_shard(shard, &failure), E_USAGE);
     for (size_t i = 0; i < ARRAY_LEN(known); i++) /* _MIN and _STEP are not written out */
         if (!strstr(known[i], "TASK_MIN") && !strstr(known[i], "TASK_STEP"))
-            cr_expect(strstr(e.msg, known[i]), "%s not named: %s", known[i], e.msg);
+            cr_expect(strstr(failure.msg, known[i]), "%s not named: %s", known[i], failure.msg);
 }
 
 #define AXES "list cases --seq 4,8,16 --mem 0 --workload attn --backend ref --format csv"
@@ -114,8 +111,6 @@ Test(launcher, of_a_command)
     expect_exit(&r, 0);
     cr_expect(r.out.n > 0);
     cr_expect_str_eq(r.out.data, by_hand.out.data);
-    ran_free(&r);
-    ran_free(&by_hand);
     shell_exits(folder, 2, NULL, "SLURM_PROCID=1 SLURM_NTASKS= $BENCH " AXES " --shard auto");
 }
 

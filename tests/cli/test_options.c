@@ -5,11 +5,11 @@
 #include "harness/cli/option_table.h"
 #include "harness/util/range.h"
 #include "tests/support/command_line.h"
+#include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
-#include "tests/support/simd.h"
+#include "tests/support/tmp_folder.h"
 #include "variants/model/sublayer/sublayer.h"
 
-#include <criterion/criterion.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +17,9 @@
 
 static void must_parse(struct options *o, const char *line)
 {
-    struct err e;
-    const enum status st = parse_words(o, line, &e);
+    const enum status st = parse_words(o, line, &failure);
 
-    cr_assert_eq(st, OK, "%s: %s", line, e.msg);
+    cr_assert_eq(st, OK, "%s: %s", line, failure.msg);
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -52,7 +51,6 @@ Test(options, presets)
     cr_expect(o.format == FORMAT_AUTO && o.raw == RAW_ZST && o.progress == PROGRESS_AUTO);
     cr_expect(o.color == COLOR_AUTO && !o.resume && !o.quiet && !o.strict && !o.verbose);
     cr_expect(o.argc == 1 && strcmp(o.argv[0], "bench") == 0);
-    options_free(&o);
 }
 
 Test(options, ranges)
@@ -79,9 +77,8 @@ Test(options, ranges)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct ints got = {0};
-        struct err e = {""};
-        cr_expect_eq(range_parse(&got, "--x", cases[i].text, 0, VALUE_MAX, &e), OK, "%s: %s",
-                     cases[i].text, e.msg);
+        cr_expect_eq(range_parse(&got, "--x", cases[i].text, 0, VALUE_MAX, &failure), OK, "%s: %s",
+                     cases[i].text, failure.msg);
         cr_expect_eq(got.n, cases[i].n, "%s has %d values", cases[i].text, got.n);
         for (int k = 0; k < got.n && k < cases[i].n; k++)
             cr_expect_eq(got.v[k], cases[i].v[k], "%s: %d", cases[i].text, got.v[k]);
@@ -95,21 +92,19 @@ Test(options, words_in_ranges)
     static const char *const words[] = {"all", "none", NULL};
     struct ints got = {0};
     struct options o;
-    struct err e;
 
-    cr_assert_eq(range_parse_words(&got, "--x", "none,4..8,all,4,all", words, 0, 8, &e), OK);
+    cr_assert_eq(range_parse_words(&got, "--x", "none,4..8,all,4,all", words, 0, 8, &failure), OK);
     cr_expect(got.n == 4 && got.v[0] == -2 && got.v[1] == 4 && got.v[2] == 8 && got.v[3] == -1);
-    cr_expect_eq(range_parse_words(&got, "--x", "all..8", words, 0, 8, &e), E_USAGE);
-    cr_expect_eq(range_parse_words(&got, "--x", "-1", words, 0, 8, &e), E_USAGE);
+    cr_expect_eq(range_parse_words(&got, "--x", "all..8", words, 0, 8, &failure), E_USAGE);
+    cr_expect_eq(range_parse_words(&got, "--x", "-1", words, 0, 8, &failure), E_USAGE);
     free(got.v);
     forget_settings();
     must_parse(&o, "sweep --mem 0,all,128");
     cr_expect(o.mem.n == 3 && o.mem.v[1] == MEM_ALL);
-    char *const text = options_canonical(&o, CONTINUED_RUN);
-    cr_expect(strstr(text, "mem=0,all,128\n"), "%s", text);
-    free(text);
+    char *const text = kept(options_canonical(&o, CONTINUED_RUN));
+    HAS(text, "mem=0,all,128\n");
     options_free(&o);
-    cr_expect_eq(options_parse_line(&o, "--seq all", &e), E_USAGE);
+    cr_expect_eq(options_parse_line(&o, "--seq all", &failure), E_USAGE);
     options_free(&o);
 }
 
@@ -138,7 +133,6 @@ Test(options, every_kind_of_value)
     cr_expect(o.huge_pages == HUGE_MADVISE && o.bytes == 65536 && o.columns.n == 2);
     cr_expect(o.resume && strcmp(o.resume_dir, "old") == 0);
     cr_expect(o.words.n == 1 && strcmp(o.words.v[0], "-word") == 0);
-    options_free(&o);
 }
 
 Test(options, lists_grow_from_their_first_use)
@@ -150,7 +144,6 @@ Test(options, lists_grow_from_their_first_use)
     cr_expect(o.seq.n == 2 && o.seq.v[0] == 8 && o.seq.v[1] == 16);
     cr_expect(o.variants.n == 2 && strcmp(o.variants.v[0], "xl") == 0);
     cr_expect(o.filters.n == 2 && o.words.n == 1 && strcmp(o.words.v[0], "cases") == 0);
-    options_free(&o);
 }
 
 Test(options, quick_stands_for_others)
@@ -159,23 +152,17 @@ Test(options, quick_stands_for_others)
 
     must_parse(&o, "--quick --max-time 2");
     cr_expect(o.max_time_s == 2 && o.min_samples == 6 && o.warmup_ms == 20);
-    options_free(&o);
     must_parse(&o, "--max-time 2 --quick");
     cr_expect(o.max_time_s == 0.1);
-    options_free(&o);
     must_parse(&o, "--seq 7 --quick"); /* what was chosen stays */
     cr_expect(o.seq.n == 1 && o.seq.v[0] == 7 && o.bytes == 4096);
     cr_expect(o.backends.n == 1 && strcmp(o.backends.v[0], "fast") == 0);
-    options_free(&o);
     must_parse(&o, "--quick");
     cr_expect(o.seq.n == 1 && o.seq.v[0] == 128 && o.mem.n == 2);
-    options_free(&o);
     must_parse(&o, "rerun 0 --quick");
     cr_expect(o.max_time_s == 0.1 && o.bytes == 0);
-    options_free(&o);
     must_parse(&o, "gate --quick"); /* which takes no --max-time */
     cr_expect(o.min_samples == 6 && o.warmup_ms == 20 && o.max_time_s == 3);
-    options_free(&o);
 }
 
 /* ---- environment --------------------------------------------------------------------------- */
@@ -183,7 +170,6 @@ Test(options, quick_stands_for_others)
 Test(options, environment_is_between_preset_and_user)
 {
     struct options o;
-    struct err e;
 
     forget_settings();
     setenv("BENCH_MAX_TIME", "1", 1);
@@ -199,21 +185,20 @@ Test(options, environment_is_between_preset_and_user)
     cr_expect(o.chosen[CHOICE_same_length].n == 1 && o.heads == 8 && !o.version);
     cr_expect(o.seq.n == 1 && o.seq.v[0] == 16);
     cr_expect(options_given(&o, "max-time") && !options_given(&o, "heads"));
-    options_free(&o);
 
     for (const char *name = "worker\0" WORKER_EARLIER "\0"; *name; name += strlen(name) + 1) {
         must_parse(&o, name);
         cr_expect(o.max_time_s == 3 && o.seq.n == 4, "a child obeys its command line only");
-        options_free(&o);
     }
 
-    cr_assert_eq(options_parse_line(&o, "--mem 3", &e), OK);
+    cr_assert_eq(options_parse_line(&o, "--mem 3", &failure), OK);
     cr_expect(o.max_time_s == 3 && o.mem.n == 1 && !o.strict);
     options_free(&o);
 
     setenv("BENCH_SEQ", "128..", 1);
-    cr_expect_eq(parse_words(&o, "", &e), E_USAGE);
-    cr_expect(strncmp(e.msg, "BENCH_SEQ: --seq \"128..\": range has no end", 40) == 0, "%s", e.msg);
+    cr_expect_eq(parse_words(&o, "", &failure), E_USAGE);
+    cr_expect(strncmp(failure.msg, "BENCH_SEQ: --seq \"128..\": range has no end", 40) == 0, "%s",
+              failure.msg);
     options_free(&o);
 }
 
@@ -226,77 +211,50 @@ Test(options, conventions)
     setenv("CI", "true", 1);
     must_parse(&o, "");
     cr_expect(o.color == COLOR_NEVER && o.progress == PROGRESS_PLAIN);
-    options_free(&o);
     must_parse(&o, "--color always --progress bar");
     cr_expect(o.color == COLOR_ALWAYS && o.progress == PROGRESS_BAR);
-    options_free(&o);
     forget_settings();
     setenv("TERM", "dumb", 1);
     must_parse(&o, "");
     cr_expect(o.color == COLOR_NEVER && o.progress == PROGRESS_PLAIN);
-    options_free(&o);
 }
 
 /* ---- @files -------------------------------------------------------------------------------- */
 
-static void enter_folder(char folder[32])
+static void enter_folder(void)
 {
-    strcpy(folder, "/tmp/bench-options-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    folder_make();
     cr_assert_eq(chdir(folder), 0);
 }
 
-static void leave_folder(const char *folder, const char *const *files)
+Test(options, files_hold_options, .init = enter_folder, .fini = folder_remove)
 {
-    for (; *files; files++)
-        cr_expect_eq(unlink(*files), 0, "%s", *files);
-    cr_expect_eq(chdir("/"), 0);
-    cr_expect_eq(rmdir(folder), 0);
-}
-
-static void write_file(const char *name, const char *text)
-{
-    FILE *const f = fopen(name, "w");
-
-    cr_assert_not_null(f);
-    fputs(text, f);
-    cr_assert_eq(fclose(f), 0);
-}
-
-Test(options, files_hold_options)
-{
-    static const char *const files[] = {"outer.args", "inner.args", "empty.args", NULL};
-    char folder[32];
     struct options o;
 
-    enter_folder(folder);
-    write_file("outer.args", "# a comment --seq 1\n--seq 8,16 # behind\r\n\n@inner.args\n--out "
-                             "\"two words\" --ckpt 'it''s' --mem 3\n@empty.args");
-    write_file("inner.args", "--heads\n4\n--d-model 64\n");
-    write_file("empty.args", "# nothing\n");
+    folder_put_text("outer.args",
+                    "# a comment --seq 1\n--seq 8,16 # behind\r\n\n@inner.args\n--out "
+                    "\"two words\" --ckpt 'it''s' --mem 3\n@empty.args");
+    folder_put_text("inner.args", "--heads\n4\n--d-model 64\n");
+    folder_put_text("empty.args", "# nothing\n");
     must_parse(&o, "@outer.args --mem 4");
     cr_expect_str_eq(o.command, "sweep");
     cr_expect(o.seq.n == 2 && o.seq.v[1] == 16 && o.heads == 4 && o.d_model == 64);
     cr_expect(o.mem.n == 1 && o.mem.v[0] == 4, "the command line replaces what the file says");
     cr_expect_str_eq(o.out, "two words");
     cr_expect_str_eq(o.ckpt, "its");
-    options_free(&o);
-    leave_folder(folder, files);
 }
 
 /* What stands beside an @file overrides it, wherever it stands; lists of one level grow. */
-Test(options, files_are_overridden_from_outside)
+Test(options, files_are_overridden_from_outside, .init = enter_folder, .fini = folder_remove)
 {
-    static const char *const files[] = {"outer.args", "inner.args", NULL};
     static const char *const lines[] = {"@outer.args --variant xl --heads 2 --max-time 7",
                                         "--variant xl --heads 2 --max-time 7 @outer.args"};
-    char folder[32];
     struct options o;
 
-    enter_folder(folder);
-    write_file("outer.args",
-               "--variant shaw --variant rope --seq 8 --quick\n@inner.args --seq 16\n");
-    write_file("inner.args", "--variant gtrxl --seq 32 --mem 1 --mem 2 --heads 4 --filter mem=1\n");
+    folder_put_text("outer.args",
+                    "--variant shaw --variant rope --seq 8 --quick\n@inner.args --seq 16\n");
+    folder_put_text("inner.args",
+                    "--variant gtrxl --seq 32 --mem 1 --mem 2 --heads 4 --filter mem=1\n");
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         must_parse(&o, lines[i]);
         cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "xl") == 0, "%s", lines[i]);
@@ -304,9 +262,7 @@ Test(options, files_are_overridden_from_outside)
         cr_expect(o.seq.n == 2 && o.seq.v[0] == 8 && o.seq.v[1] == 16, "%s", lines[i]);
         cr_expect(o.mem.n == 2 && o.mem.v[0] == 1 && o.mem.v[1] == 2, "%s", lines[i]);
         cr_expect_eq(o.filters.n, 1, "%s", lines[i]);
-        options_free(&o);
     }
-    leave_folder(folder, files);
 }
 
 Test(options, files_are_found_from_the_executable)
@@ -319,18 +275,14 @@ Test(options, files_are_found_from_the_executable)
               "the test program is not inside the repository");
     must_parse(&o, "@harness/sweeps/smoke.args");
     cr_expect(o.workloads.n == 1 && o.seq.n == 1 && o.seq.v[0] == 17);
-    options_free(&o);
     must_parse(&o, "@harness/sweeps/headline.args");
     cr_expect(o.workloads.n == 1 && strcmp(o.workloads.v[0], "attn") == 0);
-    options_free(&o);
     cr_expect_not(options_locate(path, sizeof(path), "no/such/file"));
     cr_expect_str_eq(path, "no/such/file");
 }
 
-Test(options, file_errors_name_file_and_line)
+Test(options, file_errors_name_file_and_line, .init = enter_folder, .fini = folder_remove)
 {
-    static const char *const files[] = {"bad.args",   "outer.args", "self.args",
-                                        "quote.args", "lost.args",  NULL};
     static const struct {
         const char *line;
         enum status st;
@@ -344,23 +296,19 @@ Test(options, file_errors_name_file_and_line)
         {"@/tmp", E_IO, "cannot read @/tmp: not a regular file"},
         {"@", E_USAGE, "@ without a file"},
     };
-    char folder[32];
 
-    enter_folder(folder);
-    write_file("bad.args", "--seq 8\n\n  --sqe 9\n");
-    write_file("outer.args", "--mem 3\n@bad.args\n");
-    write_file("self.args", "@self.args\n");
-    write_file("quote.args", "--seq 1\n--out \"open\n--mem 1\n");
-    write_file("lost.args", "@gone.args\n");
+    folder_put_text("bad.args", "--seq 8\n\n  --sqe 9\n");
+    folder_put_text("outer.args", "--mem 3\n@bad.args\n");
+    folder_put_text("self.args", "@self.args\n");
+    folder_put_text("quote.args", "--seq 1\n--out \"open\n--mem 1\n");
+    folder_put_text("lost.args", "@gone.args\n");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct options o;
         struct err e = {""};
         cr_expect_eq(parse_words(&o, cases[i].line, &e), cases[i].st, "%s", cases[i].line);
         cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
                   cases[i].line, e.msg);
-        options_free(&o);
     }
-    leave_folder(folder, files);
 }
 
 /* ---- resume -------------------------------------------------------------------------------- */
@@ -368,64 +316,55 @@ Test(options, file_errors_name_file_and_line)
 Test(options, resume_compares_what_matters)
 {
     struct options before, now;
-    struct err e;
     char *stored;
 
     forget_settings();
     must_parse(&before, "--seq 128..512 --max-time 0.3 --out a");
     before.default_threads = 2;
-    stored = options_canonical(&before, CONTINUED_RUN);
+    stored = kept(options_canonical(&before, CONTINUED_RUN));
     cr_expect(strstr(stored, "seq=128,256,512\n") != NULL, "%s", stored);
     cr_expect(strstr(stored, "threads=2\n") != NULL, "%s", stored);
 
     must_parse(&now, "--seq 128,256,512 --max-time 0.30 --out b -q --format csv --resume=a");
     now.default_threads = 2;
-    cr_expect_eq(options_resumable(&now, stored, "a", &e), OK, "%s", e.msg);
+    cr_expect_eq(options_resumable(&now, stored, "a", &failure), OK, "%s", failure.msg);
     now.default_threads = 4;
-    cr_expect_eq(options_resumable(&now, stored, "results/x", &e), E_USAGE);
-    cr_expect_str_eq(e.msg,
+    cr_expect_eq(options_resumable(&now, stored, "results/x", &failure), E_USAGE);
+    cr_expect_str_eq(failure.msg,
                      "cannot resume results/x: made with --threads 2, now 4  -> give the options "
                      "that it was begun with");
-    options_free(&now);
 
     must_parse(&now, "--seq 128..512 --max-time 0.3 --d-model 256 --threads 2");
-    cr_expect_eq(options_resumable(&now, stored, "results/x", &e), E_USAGE);
+    cr_expect_eq(options_resumable(&now, stored, "results/x", &failure), E_USAGE);
     cr_expect_str_eq(
-        e.msg, "cannot resume results/x: made with --d-model 512, now 256  -> give the options "
-               "that it was begun with");
-    options_free(&now);
+        failure.msg,
+        "cannot resume results/x: made with --d-model 512, now 256  -> give the options "
+        "that it was begun with");
 
     must_parse(&now, "--seq 128..512 --max-time 0.3 --impl fused --threads 2");
-    cr_expect_eq(options_resumable(&now, stored, "results/x", &e), E_USAGE);
+    cr_expect_eq(options_resumable(&now, stored, "results/x", &failure), E_USAGE);
     cr_expect_str_eq(
-        e.msg, "cannot resume results/x: made with --impl none, now fused  -> give the options "
-               "that it was begun with");
-    options_free(&now);
-    free(stored);
-    options_free(&before);
+        failure.msg,
+        "cannot resume results/x: made with --impl none, now fused  -> give the options "
+        "that it was begun with");
 }
 
 static void expect_continued(const char *first, const char *line, const char *whole)
 {
     struct options before, now, both;
-    struct err e;
 
     must_parse(&before, first);
     before.default_threads = 2;
-    char *const stored = options_canonical(&before, CONTINUED_RUN);
+    char *const stored = kept(options_canonical(&before, CONTINUED_RUN));
     must_parse(&now, line);
-    cr_assert_eq(options_continue(&now, stored, CONTINUED_RUN, &e), OK, "%s", e.msg);
+    MUST(options_continue(&now, stored, CONTINUED_RUN, &failure));
     must_parse(&both, whole);
     now.default_threads = both.default_threads = 2;
-    char *const is = options_canonical(&now, CONTINUED_RUN), *const must = options_canonical(
-                                                                 &both, CONTINUED_RUN);
+    char *const is = kept(options_canonical(&now, CONTINUED_RUN)), *const must =
+                                                                       kept(options_canonical(
+                                                                           &both, CONTINUED_RUN));
     cr_expect_str_eq(is, must);
-    free(is);
-    free(must);
-    free(stored);
-    options_free(&before);
-    options_free(&now);
-    options_free(&both);
+    options_free(&now); /* it has grown since it was kept */
 }
 
 Test(options, what_is_continued_has_its_options)
@@ -448,7 +387,6 @@ Test(options, what_is_continued_has_its_options)
 Test(options, the_environment_of_what_is_continued)
 {
     struct options o;
-    struct err e;
 
     forget_settings();
     setenv("BENCH_GATE", "highway", 1);
@@ -456,15 +394,15 @@ Test(options, the_environment_of_what_is_continued)
     setenv("BENCH_QUIET", "1", 1);
     must_parse(&o, "--resume");
     cr_expect_eq(o.batch.v[0], 7);
-    cr_assert_eq(options_continue(&o, "batch=1\nseq=3\n", CONTINUED_RUN, &e), OK, "%s", e.msg);
+    MUST(options_continue(&o, "batch=1\nseq=3\n", CONTINUED_RUN, &failure));
     cr_expect(o.batch.n == 1 && o.batch.v[0] == 1 && o.chosen[CHOICE_gate].n == 0);
     cr_expect(o.seq.n == 1 && o.seq.v[0] == 3 && o.quiet && o.resume);
     options_free(&o);
     forget_settings();
     must_parse(&o, "--resume");
-    cr_expect_eq(options_continue(&o, "none-such=1\n", CONTINUED_RUN, &e), E_USAGE);
-    cr_expect_eq(options_continue(&o, "none-such=\n", CONTINUED_RUN, &e), OK);
-    cr_expect_eq(options_continue(&o, "seq=x\n", CONTINUED_RUN, &e), E_USAGE);
+    cr_expect_eq(options_continue(&o, "none-such=1\n", CONTINUED_RUN, &failure), E_USAGE);
+    cr_expect_eq(options_continue(&o, "none-such=\n", CONTINUED_RUN, &failure), OK);
+    cr_expect_eq(options_continue(&o, "seq=x\n", CONTINUED_RUN, &failure), E_USAGE);
     options_free(&o);
 }
 
@@ -472,20 +410,17 @@ Test(options, the_environment_of_what_is_continued)
 Test(options, a_training_keeps_the_general_default)
 {
     struct options o, now;
-    struct err e;
 
     forget_settings();
     must_parse(&o, "train --variant xl --d-model 512 --lr 0.5 --ckpt a");
-    char *const stored = options_canonical(&o, CONTINUED_TRAINING);
+    char *const stored = kept(options_canonical(&o, CONTINUED_TRAINING));
     cr_expect_not(strstr(stored, "ckpt="), "%s", stored);
     must_parse(&now, "train --ckpt b --resume --lr 0.25");
-    cr_assert_eq(options_continue(&now, stored, CONTINUED_TRAINING, &e), OK, "%s", e.msg);
+    MUST(options_continue(&now, stored, CONTINUED_TRAINING, &failure));
     cr_expect_eq(now.d_model, 512);
     cr_expect_eq(now.lr, 0.25);
     cr_expect_str_eq(now.ckpt, "b");
     cr_expect_str_eq(now.variants.v[0], "xl");
-    free(stored);
-    options_free(&o);
     options_free(&now);
 }
 
@@ -519,10 +454,9 @@ static bool a_value(char text[64], const struct option_spec *s, int which)
 static void expect_value(const struct options *o, const struct option_spec *s, const char *want,
                          const char *when)
 {
-    char *const is = option_value(o, s);
+    char *const is = kept(option_value(o, s));
 
     cr_expect_str_eq(is, want, "--%s, %s: %s, not %s", s->name, when, is, want);
-    free(is);
 }
 
 /* Of any option the first one holds: it is nearer to what was asked for. It replaces the defaults of
@@ -536,7 +470,6 @@ Test(options, the_first_default_that_follows_from_others_holds)
         const struct option_spec *const s = &option_specs[i];
         char one[64], two[64], line[160];
         struct options o;
-        struct err e = {""};
         if (!a_value(one, s, 0) || !a_value(two, s, 1))
             continue;
         n++;
@@ -544,16 +477,16 @@ Test(options, the_first_default_that_follows_from_others_holds)
             if (!command_specs[command].doc)
                 continue;
             must_parse(&o, command_specs[command].name);
-            cr_assert_eq(options_default(&o, s->name, one, &e), OK, "%s", e.msg);
-            cr_assert_eq(options_default(&o, s->name, two, &e), OK, "%s", e.msg);
+            MUST(options_default(&o, s->name, one, &failure));
+            MUST(options_default(&o, s->name, two, &failure));
             expect_value(&o, s, one, command_specs[command].name);
             cr_expect_not(options_given(&o, s->name), "--%s", s->name);
             options_free(&o);
             if (!option_is_for(s, command) || s->at == offsetof(struct options, shard))
                 continue;
             snprintf(line, sizeof(line), "%s --%s %s", command_specs[command].name, s->name, two);
-            if (parse_words(&o, line, &e) == OK) {
-                cr_assert_eq(options_default(&o, s->name, one, &e), OK, "%s", e.msg);
+            if (parse_words(&o, line, &failure) == OK) {
+                MUST(options_default(&o, s->name, one, &failure));
                 expect_value(&o, s, two, line);
             }
             options_free(&o);
@@ -574,17 +507,15 @@ Test(options, what_is_continued_keeps_its_defaults)
             const enum continued continued = kind ? CONTINUED_TRAINING : CONTINUED_RUN;
             char other[64], stored[160], line[64];
             struct options o;
-            struct err e = {""};
             if (!s->preset || !option_is_continued(s, continued) || !a_value(other, s, 0))
                 continue;
             snprintf(line, sizeof(line), "%s --resume", names[kind]);
             must_parse(&o, line);
-            char *const usual = option_value(&o, s);
+            char *const usual = kept(option_value(&o, s));
             snprintf(stored, sizeof(stored), "%s=%s\n", s->name, usual);
-            cr_assert_eq(options_continue(&o, stored, continued, &e), OK, "%s", e.msg);
-            cr_assert_eq(options_default(&o, s->name, other, &e), OK, "%s", e.msg);
+            MUST(options_continue(&o, stored, continued, &failure));
+            MUST(options_default(&o, s->name, other, &failure));
             expect_value(&o, s, usual, stored);
-            free(usual);
             options_free(&o);
         }
 }

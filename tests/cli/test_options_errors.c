@@ -55,7 +55,7 @@ Test(options, errors_say_what_to_do)
         {"--memx", E_USAGE, "unknown option --memx  -> did you mean --mem?"},
         {"--me 3", E_USAGE,
          "option --me is ambiguous  -> write one of --mem, --mem-kind, --membind"},
-        {"-Z", E_USAGE, "unknown option -Z"},
+        {"-Z", E_USAGE, "unknown option -Z  -> see: bench help"},
         {"-qZ", E_USAGE, "unknown option -Z"},
         {"--seq", E_USAGE, "--seq needs a value  -> write --seq 128..1024"},
         {"-s", E_USAGE, "--seq needs a value"},
@@ -103,6 +103,5 @@ Test(options, errors_say_what_to_do)
         cr_expect_eq(parse_words(&o, cases[i].line, &e), cases[i].st, "%s", cases[i].line);
         cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
                   cases[i].line, e.msg);
-        options_free(&o);
     }
 }

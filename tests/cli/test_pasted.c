@@ -20,24 +20,18 @@ Test(pasted, lists)
         struct ran md = run_bench(folder, "list %s -q --format md", lists[i]);
         struct ran tex = run_bench(folder, "list %s -q --format tex", lists[i]);
         cr_expect_gt(expect_pasted(table.out.data, md.out.data, tex.out.data), 1, "%s", lists[i]);
-        ran_free(&table);
-        ran_free(&md);
-        ran_free(&tex);
     }
 }
 
 /* What stands in an issue: the screen's columns, units in the heads, a number in each cell. */
 Test(pasted, markdown_to_paste)
 {
-    struct ran r =
-        run_bench(folder, "-q --format md --filter '!seq:4' --workload layer " TWO_CASES);
+    struct ran r = run_bench(
+        folder, "-q --format md --filter '!seq:4' --workload layer --launches 2 " TWO_CASES);
     double median = 0, low = 0, high = 0;
 
     expect_exit(&r, 0);
-    cr_expect(
-        strstr(r.out.data,
-               "| seq | mem | variant | backend | median [ms] | tok/s | 95 % interval [ms] |"),
-        "%s", r.out.data);
+    HAS(r.out.data, "| seq | mem | variant | backend | median [ms] | tok/s | 95 % interval [ms] |");
     const char *const row = strstr(r.out.data, "| 8 | 0 | xl");
     cr_assert(row, "%s", r.out.data);
     cr_expect_eq(
@@ -45,17 +39,15 @@ Test(pasted, markdown_to_paste)
         "%s", row);
     cr_expect(0 < low && low <= median && median <= high, "%s", row);
     cr_expect_eq(count(r.out.data, "\n**"), 1, "a heading for each workload: %s", r.out.data);
-    ran_free(&r);
 
     /* Which program on which machine, and what follows: all on standard output. */
-    r = run_bench(folder, "--format md --variant xl,rope --backend ref --workload attn --seq 4 "
-                          "--mem 0 " TINY);
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL,
+                    "--format md --variant xl,rope --backend ref --workload attn --seq 4 "
+                    "--mem 0 " TINY);
     cr_expect_eq(strncmp(r.out.data, "bench ", 6), 0, "%s", r.out.data);
-    cr_expect(strstr(r.out.data, build_commit) && strstr(r.out.data, "CPU"), "%s", r.out.data);
+    HAS(r.out.data, build_commit, "CPU");
     cr_expect_eq(count(r.out.data, "\n```text\nvariants by time: attn"), 1, "%s", r.out.data);
     cr_expect_str_eq(strrchr(r.out.data, '.'), ".\n```\n");
-    ran_free(&r);
 }
 
 /* A table for each heading, and comments; of chosen columns, one table. */
@@ -68,9 +60,7 @@ Test(pasted, latex_to_paste)
               {"--columns variant,status " TWO_CASES, 1}};
 
     for (size_t i = 0; i < ARRAY_LEN(is); i++) {
-        struct ran r = run_bench(folder, "--format tex %s", is[i].words);
-        expect_exit(&r, 0);
+        struct ran r = bench_exits(folder, 0, NULL, "--format tex %s", is[i].words);
         cr_expect_eq(tex_tables(r.out.data), is[i].tables, "%s", r.out.data);
-        ran_free(&r);
     }
 }

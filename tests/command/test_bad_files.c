@@ -3,9 +3,9 @@
  * Invalid files: golden files with a changed number or cut short, and checkpoints that are not
  * models. */
 #include "tests/support/edited_file.h"
+#include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
-#include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/base/safetensors.h"
 
@@ -73,13 +73,9 @@ Test(bad_files, control_characters)
                 "--ckpt none -q && mv r/2* s && rm -r r && mv s r && "
                 "sed -i \"2,\\$s/xl,/$(printf 'xl\\033[31m\\033]0;x\\a'),/\" r/latency.csv");
     static const char *const meta[] = {"variant", "x\033[31ml"};
-    char path[FILE_PATH];
-    struct err e;
 
-    folder_path(path, "m.safetensors");
-    cr_assert_eq(safetensors_write(path, NULL, 0, meta, 1, &e), OK, "%s", e.msg);
+    MUST(safetensors_write(in_folder("m.safetensors"), NULL, 0, meta, 1, &failure));
     expect_exit(&made, 0);
-    ran_free(&made);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct ran r = run_shell(folder, lines[i]);
         cr_expect(r.out.n + r.err.n > 0, "%s", lines[i]);
@@ -87,7 +83,6 @@ Test(bad_files, control_characters)
         cr_expect_not(strpbrk(r.err.data, "\033\a"), "%s: %s", lines[i], r.err.data);
         cr_expect(strstr(r.out.data, "\\x1b") || strstr(r.err.data, "\\x1b"), "%s: %s%s", lines[i],
                   r.out.data, r.err.data);
-        ran_free(&r);
     }
 }
 
@@ -97,15 +92,12 @@ Test(bad_files, control_characters)
 static void copy_golden(const char *name)
 {
     char synthetic[FILE_PATH];
-    struct bytes b;
-    struct err e;
 
     cr_assert(snprintf(synthetic, sizeof(synthetic), "tests/golden/%s", name) > 0);
     if (access(synthetic, R_OK) != 0)
         cr_skip_test("run from the top of the repository");
-    cr_assert_eq(file_read(&b, synthetic, &e), OK, "%s", e.msg);
+    struct bytes b = must_load(synthetic);
     folder_put(name, b.data, b.n);
-    free(b.data);
 }
 
 /* Where the bytes of a tensor begin: a minimal reader of its own. */
@@ -127,19 +119,14 @@ static size_t tensor_at(const struct bytes *b, const char *tensor)
 
 static void change_golden(size_t (*where)(const struct bytes *b), float by)
 {
-    char path[FILE_PATH];
-    struct bytes b;
-    struct err e;
     float x;
 
     copy_golden(GOLDEN);
-    folder_path(path, GOLDEN);
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
+    struct bytes b = folder_read(GOLDEN);
     memcpy(&x, b.data + where(&b), sizeof(x));
     x += by;
     memcpy(b.data + where(&b), &x, sizeof(x));
     folder_put(GOLDEN, b.data, b.n);
-    free(b.data);
 }
 
 static size_t first_output(const struct bytes *b) { return tensor_at(b, "out.y"); }
@@ -147,11 +134,8 @@ static size_t first_output(const struct bytes *b) { return tensor_at(b, "out.y")
 Test(bad_files, a_golden_file_that_is_right)
 {
     copy_golden(GOLDEN);
-    struct ran r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "check: 1 file, "), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, ", 0 failed, "), "%s", r.out.data);
-    ran_free(&r);
+    struct ran r = bench_exits(folder, 0, NULL, "check --golden . --backend ref");
+    HAS(r.out.data, "check: 1 file, ", ", 0 failed, ");
 }
 
 /* Kinds that only `golden` reads: left out of a folder, with a word; an error where nothing is left, or if
@@ -160,35 +144,25 @@ Test(bad_files, golden_files_of_other_kinds)
 {
     copy_golden("norm_rms.safetensors");
     bench_exits(folder, 7, NULL, "check --golden . --backend ref");
-    struct ran r = run_bench(folder, "check --golden norm_rms.safetensors --backend ref");
-    expect_exit(&r, 7);
-    cr_expect(strstr(r.out.data, "make golden"), "%s", r.out.data);
-    ran_free(&r);
+    struct ran r =
+        bench_exits(folder, 7, NULL, "check --golden norm_rms.safetensors --backend ref");
+    HAS(r.out.data, "make golden");
     copy_golden(GOLDEN);
-    r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "check: 1 file, "), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "1 file of other kinds skipped  -> `make golden`"), "%s",
-              r.out.data);
-    ran_free(&r);
-    r = run_shell(folder, "${BENCH%bench}golden check --golden . --backend ref");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "check: 2 files, "), "%s", r.out.data);
+    r = bench_exits(folder, 0, NULL, "check --golden . --backend ref");
+    HAS(r.out.data, "check: 1 file, ", "1 file of other kinds skipped  -> `make golden`");
+    r = shell_exits(folder, 0, NULL, "${BENCH%bench}golden check --golden . --backend ref");
+    HAS(r.out.data, "check: 2 files, ");
     cr_expect(!strstr(r.out.data, "other kinds"), "%s", r.out.data);
-    ran_free(&r);
 }
 
 Test(bad_files, one_float_of_a_golden_file_is_wrong)
 {
     change_golden(first_output, 0.5f);
-    struct ran r = run_bench(folder, "check --golden %s --backend ref", GOLDEN);
-    expect_exit(&r, 5);
+    struct ran r = bench_exits(folder, 5, NULL, "check --golden %s --backend ref", GOLDEN);
     cr_expect(strstr(r.out.data, "FAILED   ref       " GOLDEN " out.y: error 0.5, limit ") ||
                   strstr(r.out.data, "out.y: error 0."),
               "%s", r.out.data);
-    cr_expect(strstr(r.out.data, GOLDEN), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "check: 1 file, "), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, GOLDEN, "check: 1 file, ");
 }
 
 /* Every result as a row, the failed ones too; the summary is no row. */
@@ -199,19 +173,16 @@ Test(bad_files, results_of_check_as_rows)
     change_golden(first_output, 0.5f);
     for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
         int failed = 0, lines = 0;
-        struct ran r = run_bench(folder,
-                                 "check --golden %s --backend ref --format %s --columns "
-                                 "result,backend,what,error",
-                                 GOLDEN, formats[i]);
-        expect_exit(&r, 5);
-        expect_said(&r, "check: 1 file, 10 tensors, 9 passed, 1 failed");
+        struct ran r = bench_exits(folder, 5, "check: 1 file, 10 tensors, 9 passed, 1 failed",
+                                   "check --golden %s --backend ref --format %s --columns "
+                                   "result,backend,what,error",
+                                   GOLDEN, formats[i]);
         for (const char *at = r.out.data; *at; at += strcspn(at, "\n") + 1, lines++)
             failed += strstr(at, "failed") && strstr(at, "failed") < strchr(at, '\n');
         cr_expect_eq(failed, 1, "%s", r.out.data);
         cr_expect_eq(lines, i == 0 ? 11 : i == 1 ? 10 : 12, "%s", r.out.data);
         cr_expect(i != 0 || strncmp(r.out.data, "result,backend,what,error\n", 26) == 0, "%s",
                   r.out.data);
-        ran_free(&r);
     }
 }
 
@@ -232,10 +203,10 @@ Test(bad_files, a_golden_file_that_kills)
                 "mv " GOLDEN " a.safetensors; cp a.safetensors d.safetensors; "
                 "cp a.safetensors c_kills.safetensors");
     copy_golden(GOLDEN);
-    struct ran r = run_shell(
-        folder, "exec env LD_PRELOAD=\"${BENCH%/*}/dies.so\" DIES_AT=c_kills \"$BENCH\" check "
-                "--golden . --backend ref");
-    expect_exit(&r, 5);
+    struct ran r =
+        shell_exits(folder, 5, NULL,
+                    "exec env LD_PRELOAD=\"${BENCH%/*}/dies.so\" DIES_AT=c_kills \"$BENCH\" check "
+                    "--golden . --backend ref");
     static const char *const lines[] = {
         "a.safetensors out.y: error ",
         "c_kills.safetensors: killed by SIGABRT",
@@ -244,7 +215,6 @@ Test(bad_files, a_golden_file_that_kills)
     };
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         cr_expect(strstr(r.out.data, lines[i]), "%s: %s", lines[i], r.out.data);
-    ran_free(&r);
 }
 
 /* A bad file gives 7, unless a number is wrong as well. */
@@ -252,11 +222,8 @@ Test(bad_files, a_golden_file_cut_short)
 {
     copy_golden(GOLDEN);
     folder_put("bad.safetensors", "\x10\0\0\0\0\0\0\0{}", 10);
-    struct ran r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 7);
-    cr_expect(strstr(r.out.data, "bad.safetensors"), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, " 1 failed, "), "%s", r.out.data);
-    ran_free(&r);
+    struct ran r = bench_exits(folder, 7, NULL, "check --golden . --backend ref");
+    HAS(r.out.data, "bad.safetensors", " 1 failed, ");
     change_golden(first_output, 0.5f);
     bench_exits(folder, 5, NULL, "check --golden . --backend ref");
 }
@@ -276,17 +243,10 @@ Test(bad_files, golden_files_that_test_nothing)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char from[FILE_PATH], to[FILE_PATH];
         copy_golden(cases[i].file);
-        folder_path(from, cases[i].file);
-        folder_path(to, "x.safetensors");
-        edited_file(to, from, &cases[i].edit);
-        struct ran r = run_bench(folder, "check --golden x.safetensors --backend ref");
-        expect_exit(&r, 7);
-        cr_expect(strstr(r.out.data, "x.safetensors") && strstr(r.out.data, cases[i].part), "%s",
-                  r.out.data);
-        cr_expect(strstr(r.out.data, " 1 failed, "), "%s", r.out.data);
-        ran_free(&r);
+        edited_file(in_folder("x.safetensors"), in_folder(cases[i].file), &cases[i].edit);
+        struct ran r = bench_exits(folder, 7, NULL, "check --golden x.safetensors --backend ref");
+        HAS(r.out.data, "x.safetensors", cases[i].part, " 1 failed, ");
     }
 }
 
@@ -308,11 +268,7 @@ static void train(const char *variant)
 
 static void edit(struct edit d)
 {
-    char from[FILE_PATH], to[FILE_PATH];
-
-    folder_path(from, "m.safetensors");
-    folder_path(to, "x.safetensors");
-    edited_file(to, from, &d);
+    edited_file(in_folder("x.safetensors"), in_folder("m.safetensors"), &d);
 }
 
 #define GATE_SCORE "--corpus text --bytes 40 --seq 4 --mem 0 --backend ref --threads 1 "
@@ -324,16 +280,14 @@ Test(bad_files, a_model_of_another_vocabulary)
     static const char said[] = "bench: checkpoint m.safetensors has a vocabulary of ";
 
     train("xl");
-    struct ran r = run_bench(folder, "eval --ckpt m.safetensors --corpus copy:lag=3,alphabet=16 "
-                                     "--bytes 40 --seq 4,8 --mem 0 --out r");
-    expect_exit(&r, 7);
+    struct ran r = bench_exits(folder, 7, NULL,
+                               "eval --ckpt m.safetensors --corpus copy:lag=3,alphabet=16 "
+                               "--bytes 40 --seq 4,8 --mem 0 --out r");
     const char *const first = strstr(r.err.data, said);
     cr_assert(first && !strstr(first + 1, said), "%s", r.err.data);
     cr_expect_eq(r.out.n, 0, "%s", r.out.data);
-    ran_free(&r);
     r = run_shell(folder, "ls -A r");
     cr_expect_str_eq(r.out.data, "");
-    ran_free(&r);
 }
 
 /* Detected before anything is measured. */
@@ -357,14 +311,9 @@ Test(bad_files, a_checkpoint_that_a_sweep_cannot_use)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(sweeps); i++) {
-        char path[FILE_PATH];
-        struct ran r = run_bench(folder, TINY "--backend ref --workload attn --seq 4 --mem 0 %s",
-                                 sweeps[i].words);
-        expect_exit(&r, sweeps[i].code);
-        expect_said(&r, sweeps[i].message);
-        folder_path(path, "r");
-        cr_expect_neq(access(path, F_OK), 0, "%s left a run", sweeps[i].words);
-        ran_free(&r);
+        bench_exits(folder, sweeps[i].code, sweeps[i].message,
+                    TINY "--backend ref --workload attn --seq 4 --mem 0 %s", sweeps[i].words);
+        cr_expect_neq(access(in_folder("r"), F_OK), 0, "%s left a run", sweeps[i].words);
     }
 }
 
@@ -393,12 +342,9 @@ Test(bad_files, models_that_are_not_what_they_say)
     train("xl");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         edit(cases[i].edit);
-        struct ran r = run_bench(folder, "eval --ckpt x.safetensors " SCORE);
-        expect_exit(&r, 7);
-        expect_said(&r, "x.safetensors");
+        struct ran r = bench_exits(folder, 7, "x.safetensors", "eval --ckpt x.safetensors " SCORE);
         expect_said(&r, cases[i].part);
         cr_expect_null(strchr(r.err.data, '\033'));
-        ran_free(&r);
     }
     edit(cases[0].edit);
     shell_exits(folder, 7, "causal",
@@ -411,7 +357,6 @@ Test(bad_files, models_that_are_not_what_they_say)
                 "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
     cr_expect_neq(r.code, 0);
     expect_said(&r, "causal");
-    ran_free(&r);
 }
 
 /* A span beside a table of biases. */
@@ -419,11 +364,8 @@ Test(bad_files, a_model_whose_parts_do_not_compose)
 {
     train("alibi");
     edit((struct edit){.key = "span_ramp", .value = "64"});
-    struct ran r = run_bench(folder, "eval --ckpt x.safetensors " SCORE);
-    expect_exit(&r, 7);
-    expect_said(&r, "x.safetensors");
+    struct ran r = bench_exits(folder, 7, "x.safetensors", "eval --ckpt x.safetensors " SCORE);
     expect_said(&r, "span");
-    ran_free(&r);
 }
 
 /* A score that is not finite is a wrong number, wherever it is asked for. */
@@ -439,31 +381,23 @@ Test(bad_files, scores_that_are_not_finite)
     train("xl");
     for (size_t i = 0; i < ARRAY_LEN(edits); i++) {
         edit(edits[i]);
-        struct ran r = run_bench(folder, "eval --ckpt x.safetensors " SCORE);
-        expect_exit(&r, 5);
-        expect_said(&r, "score");
+        bench_exits(folder, 5, "score", "eval --ckpt x.safetensors " SCORE);
         rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
         const struct perplexity_row *const row = rows.row;
         cr_assert_eq(rows.n, 1);
         cr_expect_str_eq(row->status, "wrong");
         cr_expect(*row->status_detail && isnan(row->ppl) && isnan(row->nll_nats_per_token));
-        rows_free(&rows);
-        ran_free(&r);
     }
-    struct ran r =
-        run_bench(folder, TINY "--variant xl --workload attn --ckpt x.safetensors " SCORE);
-    expect_exit(&r, 5);
+    struct ran r = bench_exits(folder, 5, NULL,
+                               TINY "--variant xl --workload attn --ckpt x.safetensors " SCORE);
     rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
     cr_assert_eq(rows.n, 1);
     cr_expect_str_eq(((const struct perplexity_row *)rows.row)->status, "wrong");
-    rows_free(&rows);
-    ran_free(&r);
     bench_exits(folder, 5, NULL,
                 "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
                 "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
     r = run_bench(folder, "compare r/latest r/latest");
-    cr_expect(strstr(r.out.data, "unclear"), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, "unclear");
 }
 
 Test(bad_files, checkpoints_that_are_no_models)
@@ -483,11 +417,9 @@ Test(bad_files, checkpoints_that_are_no_models)
     folder_put("text", "hello, world\n", 13);
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         folder_put("x.safetensors", files[i].data, files[i].n);
-        struct ran r = run_bench(folder, "eval --ckpt x.safetensors --corpus text --seq 4 --mem 0");
-        expect_exit(&r, 7);
-        expect_said(&r, files[i].message);
+        struct ran r = bench_exits(folder, 7, files[i].message,
+                                   "eval --ckpt x.safetensors --corpus text --seq 4 --mem 0");
         cr_expect_eq(r.out.n, 0, "%s", r.out.data);
-        ran_free(&r);
     }
 }
 
@@ -501,7 +433,6 @@ Test(bad_files, no_proc)
         cr_skip_test("the leak checker reads /proc at the end of a program");
     struct ran can = run_shell(folder, "unshare -rm mount -t tmpfs t /proc");
     const bool may = can.code == 0;
-    ran_free(&can);
     if (!may)
         cr_skip_test("no namespaces for an ordinary user");
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
@@ -511,11 +442,8 @@ Test(bad_files, no_proc)
             "unshare -rm sh -c 'mount -t tmpfs t /proc && exec \"$BENCH\" --variant xl --backend "
             "ref --workload attn --seq 4 --mem 0 --isolate %s " TINY "'",
             ways[i]);
-        struct ran r = run_shell(folder, line);
-        expect_exit(&r, 6);
-        expect_said(&r, "/proc is empty");
+        struct ran r = shell_exits(folder, 6, "/proc is empty", line);
         expect_said(&r, "  -> mount");
         cr_expect_eq(r.err.n, strcspn(r.err.data, "\n") + 1, "one line: %s", r.err.data);
-        ran_free(&r);
     }
 }

@@ -22,17 +22,14 @@ Test(check_tokens, right_and_wrong_texts)
     put_tiny();
     folder_put_text("right", "{\"hex\":\"2074686520ff\",\"ids\":[258,32,239,191,189],"
                              "\"back\":\"2074686520efbfbd\"}\n{\"hex\":\"\",\"ids\":[]}\n");
-    struct ran r = run_bench(folder, "check --tokens . --golden right");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "2 texts, 2 passed, 0 failed"), "%s", r.out.data);
-    ran_free(&r);
+    struct ran r = bench_exits(folder, 0, NULL, "check --tokens . --golden right");
+    HAS(r.out.data, "2 texts, 2 passed, 0 failed");
     folder_put_text("wrong",
                     "{\"hex\":\"68\",\"ids\":[104]}\n{\"hex\":\"6865\",\"ids\":[104,101]}\n"
                     "{\"hex\":\"68\",\"ids\":[104],\"back\":\"69\"}\n");
-    r = run_bench(folder, "check --tokens . --golden wrong --format csv --columns result,what");
-    expect_exit(&r, 5);
+    r = bench_exits(folder, 5, NULL,
+                    "check --tokens . --golden wrong --format csv --columns result,what");
     cr_expect_str_eq(r.out.data, "result,what\npassed,wrong:1\nfailed,wrong:2\nfailed,wrong:3\n");
-    ran_free(&r);
 }
 
 Test(check_tokens, files_that_are_wrong)
@@ -72,12 +69,10 @@ Test(check_tokens, sentencepiece)
     static const char *const names[] = {"small", "own"};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        struct ran r = run_bench(".",
-                                 "check --tokens tests/golden-tokens/%s/model.gguf --golden "
-                                 "tests/golden-tokens/%s/golden.jsonl",
-                                 names[i], names[i]);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(".", 0, NULL,
+                    "check --tokens tests/golden-tokens/%s/model.gguf --golden "
+                    "tests/golden-tokens/%s/golden.jsonl",
+                    names[i], names[i]);
     }
 }
 
@@ -88,16 +83,13 @@ Test(check_tokens, published)
     glob_t found;
 
     /* Absolute: a command below runs in another folder. */
-    char *const root = realpath(shared ? shared : "../shared", NULL);
+    char *const root = kept(realpath(shared ? shared : "../shared", NULL));
     snprintf(pattern, sizeof(pattern), "%s/import/tok_*", root ? root : "");
-    free(root);
     if (glob(pattern, 0, NULL, &found) != 0)
         cr_skip_test("no tokenizers in $BENCH_SHARED/import");
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const char *const dir = found.gl_pathv[i];
-        struct ran r = run_bench(".", "check --tokens %s --golden %s/strings.jsonl", dir, dir);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        bench_exits(".", 0, NULL, "check --tokens %s --golden %s/strings.jsonl", dir, dir);
         /* The other form of the same, where there are both. */
         char pair[FILE_PATH];
         snprintf(pair, sizeof(pair), "%s/merges.txt", dir);

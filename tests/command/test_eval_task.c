@@ -21,18 +21,15 @@ static const char *const models[] = {"xl --mem 8", "minlstm --mem all", "vanilla
 
 static void scores(const char *more, double out[6])
 {
-    struct ran r = run_bench(folder,
-                             "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
-                             "--columns return,ci95_low,ci95_high,random,optimum,episodes %s",
-                             more);
-
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL,
+                               "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
+                               "--columns return,ci95_low,ci95_high,random,optimum,episodes %s",
+                               more);
     const char *const row = strchr(r.out.data, '\n');
     cr_assert_not_null(row);
     cr_assert_eq(sscanf(row, "%lf,%lf,%lf,%lf,%lf,%lf", &out[0], &out[1], &out[2], &out[3], &out[4],
                         &out[5]),
                  6, "%s", r.out.data);
-    ran_free(&r);
 }
 
 Test(eval_task, returns_lie_where_they_can)
@@ -89,12 +86,11 @@ Test(eval_task, episodes_are_the_first_of_more)
         snprintf(words, sizeof(words), "--episodes %d", n);
         if (n == 1) { /* has no interval */
             struct ran r =
-                run_bench(folder, "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
-                                  "--columns return,ci95_low --episodes 1");
-            expect_exit(&r, 0);
+                bench_exits(folder, 0, NULL,
+                            "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
+                            "--columns return,ci95_low --episodes 1");
             cr_assert_eq(sscanf(strchr(r.out.data, '\n'), "%lf", &got[0]), 1, "%s", r.out.data);
             cr_expect_str_eq(strchr(strchr(r.out.data, '\n'), ','), ",\n");
-            ran_free(&r);
         } else {
             scores(words, got);
             cr_expect_eq(got[5], n);
@@ -128,13 +124,11 @@ Test(eval_task, an_episode_is_printed)
     int paid = 0, columns = 0;
 
     expect_exit(&r, 0);
-    ran_free(&r);
     for (int seed = 1; seed <= 12; seed++) {
         int ball = 0, paddle = 2, step, sees, does, n = 0;
         double reward;
-        r = run_bench(folder, "generate --ckpt m --backend ref --threads 1 --pin none --seed %d",
-                      seed);
-        expect_exit(&r, 0);
+        r = bench_exits(folder, 0, NULL,
+                        "generate --ckpt m --backend ref --threads 1 --pin none --seed %d", seed);
         for (const char *at = strchr(r.out.data, '\n'); at && at[1];
              at = strchr(at + 1, '\n'), n++) {
             cr_assert_eq(sscanf(at, "%d %d %d %lf", &step, &sees, &does, &reward), 4, "%s", at);
@@ -151,8 +145,6 @@ Test(eval_task, an_episode_is_printed)
         struct ran again = run_bench(
             folder, "generate --ckpt m --backend ref --threads 1 --pin none --seed %d", seed);
         cr_expect_str_eq(again.out.data, r.out.data);
-        ran_free(&again);
-        ran_free(&r);
     }
     cr_expect(columns & (columns - 1), "one ball in all episodes");
     cr_expect_lt(paid, 12);

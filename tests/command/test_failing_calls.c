@@ -13,14 +13,6 @@ enum { LONG = 4 * 3600 }; /* seconds; only FAULTS_ALL needs more than some */
 
 static void shell(const char *line) { shell_exits(folder, 0, NULL, line); }
 
-static bool exists(const char *name)
-{
-    char path[FILE_PATH];
-
-    folder_path(path, name);
-    return access(path, F_OK) == 0;
-}
-
 /* ---- sweeps ------------------------------------------------------------------------------- */
 
 #define SWEEP "-q --variant xl --backend ref --workload attn --seq 4,8 --mem 0 " TINY
@@ -30,7 +22,7 @@ enum { CASES = 2 };
 /* The table, empty if there is no run yet. */
 static struct rows latency_now(void)
 {
-    return exists("r/latest") ? must_read(folder, "r/latest", TABLE_LATENCY) : (struct rows){0};
+    return folder_has("r/latest") ? must_read(folder, "r/latest", TABLE_LATENCY) : (struct rows){0};
 }
 
 static const struct latency_row *row_of(const struct rows *rows, const char *case_id)
@@ -65,8 +57,6 @@ static void expect_completed(const struct rows *before, const char *how, int at)
         cr_assert_eq(strcmp(now->status, "ok") == 0, now->median_ns > 0, "%s %d: %s", how, at,
                      now->status);
     }
-    rows_free(&after);
-    rows_free(&memory);
 }
 
 static void sweep_once(const char *how, int at, const char *words)
@@ -76,15 +66,12 @@ static void sweep_once(const char *how, int at, const char *words)
     struct rows before = latency_now();
     const int ok = count_status(&before, "ok");
     expect_orderly(&r, how, at, (size_t)ok < before.n);
-    ran_free(&r);
 
     const int broken = (int)before.n - ok - count_status(&before, "interrupted");
-    r = run_bench(folder, "%s %s", words, exists("r/latest/run.json") ? "--resume" : "");
+    r = run_bench(folder, "%s %s", words, folder_has("r/latest/run.json") ? "--resume" : "");
     cr_assert(r.code == 0 || (r.code == 1 && broken > 0), "%s %d: resumed: exit code %d: %s", how,
               at, r.code, r.err.data);
-    ran_free(&r);
     expect_completed(&before, how, at);
-    rows_free(&before);
 }
 
 static void skip_without_time(const char *how)
@@ -141,14 +128,12 @@ ParameterizedTest(struct trial *t, failing_calls, of_a_sweep, .init = folder_mak
 
 static void make_model(void)
 {
-    char path[FILE_PATH], text[400];
-    struct err e;
+    char text[400];
 
     folder_make();
-    folder_path(path, "text");
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = (char)('a' + (i * i + i / 7) % 5);
-    cr_assert_eq(file_replace(path, text, sizeof(text), &e), OK, "%s", e.msg);
+    MUST(file_replace(in_folder("text"), text, sizeof(text), &failure));
     shell("exec \"$BENCH\" " TRAIN);
 }
 
@@ -170,7 +155,6 @@ static size_t expect_scored(const struct rows *want, const char *run, const char
                   "%s %d: row %zu: %s", how, at, i, x->status);
         ok += fine;
     }
-    rows_free(&got);
     return ok;
 }
 
@@ -179,12 +163,10 @@ static void eval_once(const struct rows *want, const char *how, int at)
     shell("rm -rf r");
     struct ran r = run_failing(how, at, EVAL);
     expect_orderly(&r, how, at, false);
-    const size_t ok = exists("r/latest") ? expect_scored(want, "r/latest", how, at) : 0;
+    const size_t ok = folder_has("r/latest") ? expect_scored(want, "r/latest", how, at) : 0;
     cr_assert(r.code != 0 || ok == want->n, "%s %d: exit code 0, %zu rows", how, at, ok);
-    ran_free(&r);
     r = run_bench(folder, EVAL);
     cr_assert_eq(r.code, 0, "%s %d: again: %s", how, at, r.err.data);
-    ran_free(&r);
     cr_assert_eq(expect_scored(want, "r/latest", how, at), want->n, "%s %d", how, at);
 }
 
@@ -209,5 +191,4 @@ ParameterizedTest(struct trial *t, failing_calls, of_a_scoring, .init = make_mod
     cr_assert_eq(want.n, 2);
     for (int n = 1; n <= calls; n = next_failing(n, calls, t->most))
         eval_once(&want, t->how, n);
-    rows_free(&want);
 }

@@ -26,9 +26,9 @@ static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 100
 /* A file system of `size` at folder/r, that only this process and its children see. */
 static void mount_small(const char *size)
 {
-    char path[FILE_PATH], options[32];
+    char options[32];
 
-    folder_path(path, "r");
+    const char *const path = in_folder("r");
     snprintf(options, sizeof(options), "size=%s", size);
     cr_assert_eq(mkdir(path, 0777), 0);
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
@@ -38,20 +38,11 @@ static void mount_small(const char *size)
 
 static void remount(unsigned long flags, const char *options)
 {
-    char path[FILE_PATH];
-
-    folder_path(path, "r");
-    cr_assert_eq(mount("none", path, "tmpfs", MS_REMOUNT | flags, options), 0, "%s",
+    cr_assert_eq(mount("none", in_folder("r"), "tmpfs", MS_REMOUNT | flags, options), 0, "%s",
                  strerror(errno));
 }
 
-static void unmount(void)
-{
-    char path[FILE_PATH];
-
-    folder_path(path, "r");
-    cr_expect_eq(umount2(path, MNT_DETACH), 0);
-}
+static void unmount(void) { cr_expect_eq(umount2(in_folder("r"), MNT_DETACH), 0); }
 
 /* ---- folders ------------------------------------------------------------------------------ */
 
@@ -76,12 +67,9 @@ ParameterizedTestParameters(faults, places_that_cannot_be_written)
 ParameterizedTest(struct place *p, faults, places_that_cannot_be_written, .timeout = 120)
 {
     folder_put("file", "x", 1);
-    struct ran r = run_bench(folder, ONE_CASE "--out %s", p->out);
-
-    expect_exit(&r, strcmp(p->out, "''") == 0 ? 2 : 7);
-    expect_said(&r, p->message);
+    struct ran r = bench_exits(folder, strcmp(p->out, "''") == 0 ? 2 : 7, p->message,
+                               ONE_CASE "--out %s", p->out);
     cr_expect_eq(r.out.n, 0, "%s", r.out.data);
-    ran_free(&r);
 }
 
 Test(faults, a_read_only_disk)
@@ -93,7 +81,6 @@ Test(faults, a_read_only_disk)
     expect_exit(&r, 7);
     expect_said(&r, "bench: cannot create r/20");
     expect_said(&r, ": Read-only file system  -> give a folder that you may write with --out");
-    ran_free(&r);
 }
 
 Test(faults, a_disk_without_room_for_a_run)
@@ -104,7 +91,6 @@ Test(faults, a_disk_without_room_for_a_run)
     expect_exit(&r, 7);
     expect_said(&r, ": No space left on device  -> free some space, or give a folder on another "
                     "disk with --out");
-    ran_free(&r);
 }
 
 /* When the disk is full, what is on it is whole; with free space again the run continues to its
@@ -115,14 +101,12 @@ Test(faults, a_disk_that_fills_up)
         "-q --variant xl --backend ref --workload attn --seq 1..60+1 --mem 0 "
         "--max-time 0.001 " TINY;
     struct rows latency, memory, samples;
-    char path[FILE_PATH];
-    struct err e;
 
     mount_small("64k");
-    struct ran r = run_bench(folder, "%s", line);
-    expect_exit(&r, 7);
-    expect_said(&r, ": No space left on device  -> free some space, or give a folder on another "
-                    "disk with --out");
+    bench_exits(folder, 7,
+                ": No space left on device  -> free some space, or give a folder on another "
+                "disk with --out",
+                "%s", line);
     latency = must_read(folder, "r/latest", TABLE_LATENCY);
     memory = must_read(folder, "r/latest", TABLE_MEMORY);
     cr_expect(latency.n > 0 && latency.n < 60, "%zu rows", latency.n);
@@ -131,28 +115,20 @@ Test(faults, a_disk_that_fills_up)
         const struct latency_row *row = (const struct latency_row *)latency.row + i;
         cr_expect_str_eq(row->status, "ok", "row %zu: %s", i, row->status_detail);
     }
-    rows_free(&latency);
-    rows_free(&memory);
-    ran_free(&r);
 
     remount(0, "size=4m");
-    r = run_bench(folder, "%s --resume", line);
-    expect_exit(&r, 0);
+    bench_exits(folder, 0, NULL, "%s --resume", line);
     latency = must_read(folder, "r/latest", TABLE_LATENCY);
     memory = must_read(folder, "r/latest", TABLE_MEMORY);
     cr_expect_eq(latency.n, 60);
     cr_expect_eq(memory.n, 60);
     cr_expect_eq(count_status(&latency, "ok"), 60);
-    folder_path(path, "r/latest");
-    cr_expect_eq(samples_read(&samples, path, &e), OK, "%s", e.msg);
+    cr_expect_eq(samples_read(&samples, in_folder("r/latest"), &failure), OK, "%s", failure.msg);
     int64_t total = 0;
     for (size_t i = 0; i < latency.n; i++)
         total += ((struct latency_row *)latency.row)[i].samples;
     cr_expect_eq((int64_t)samples.n, total);
     rows_free(&samples);
-    rows_free(&latency);
-    rows_free(&memory);
-    ran_free(&r);
     unmount();
 }
 
@@ -242,18 +218,15 @@ ParameterizedTest(struct death *d, faults, a_child_is_killed, .timeout = 120)
         }
     }
     cr_expect_eq(count_status(&rows, "failed"), 1);
-    rows_free(&rows);
-    ran_free(&r);
 }
 
 /* With too few file descriptors for a large group some cases cannot start: they become rows that
  * say so, and no row is ok without numbers. */
 Test(faults, no_file_descriptors_left)
 {
-    struct ran r =
-        run_shell(folder, "ulimit -n 24; exec \"$BENCH\" -q --variant shaw --clip 1..20+1 "
-                          "--backend ref --workload attn --seq 4 --mem 0 " TINY);
-    expect_exit(&r, 1);
+    shell_exits(folder, 1, NULL,
+                "ulimit -n 24; exec \"$BENCH\" -q --variant shaw --clip 1..20+1 "
+                "--backend ref --workload attn --seq 4 --mem 0 " TINY);
     struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
     cr_assert_eq(rows.n, 20);
     cr_expect(count_status(&rows, "ok") > 0);
@@ -264,8 +237,6 @@ Test(faults, no_file_descriptors_left)
                      row->repro);
         cr_expect(strcmp(row->status, "ok") == 0 || row->status_detail[0], "%s", row->repro);
     }
-    rows_free(&rows);
-    ran_free(&r);
 }
 
 Test(faults, fail_fast_stops_at_the_first)
@@ -282,8 +253,6 @@ Test(faults, fail_fast_stops_at_the_first)
     expect_exit(&r, 1);
     struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
     cr_expect_eq(rows.n, 2, "the first group only");
-    rows_free(&rows);
-    ran_free(&r);
 }
 
 /* ---- the machine -------------------------------------------------------------------------- */
@@ -299,7 +268,6 @@ Test(faults, a_machine_in_use)
     const struct sigaction wakes = {.sa_handler = wake};
     struct ran r = run_bench(folder, ONE_CASE); /* makes the file, if there is none */
     expect_exit(&r, 0);
-    ran_free(&r);
     const int fd = open("/tmp/bench-machine.lock", O_RDONLY | O_CLOEXEC);
     cr_assert(fd >= 0);
     cr_assert_eq(sigaction(SIGALRM, &wakes, NULL), 0);
@@ -307,12 +275,10 @@ Test(faults, a_machine_in_use)
     if (flock(fd, LOCK_EX) != 0)
         cr_skip_test("another bench has measured for a minute on this machine");
     alarm(0);
-    r = run_bench(folder, ONE_CASE);
-    expect_exit(&r, 0);
-    expect_said(&r,
+    bench_exits(folder, 0,
                 "warning: another bench is measuring on this machine  -> wait for it, or expect "
-                "noise");
-    ran_free(&r);
+                "noise",
+                ONE_CASE);
     bench_exits(folder, 4, NULL, "--strict -q " ONE_CASE);
     close(fd);
 }
@@ -321,21 +287,18 @@ Test(faults, a_machine_in_use)
 Test(faults, a_machine_whose_tmp_is_read_only)
 {
     static const char tmp[] = "/tmp/";
-    char path[FILE_PATH];
 
     if (strncmp(folder, tmp, strlen(tmp)) == 0 || strncmp(getenv("BENCH"), tmp, strlen(tmp)) == 0)
         cr_skip_test("the test's own files are in /tmp");
     mount_small("1M"); /* for its namespace */
     if (mount("none", "/tmp", "tmpfs", MS_RDONLY, NULL) != 0)
         cr_skip_test("may not mount over /tmp");
-    folder_path(path, "t");
+    const char *path = in_folder("t");
     cr_assert_eq(mkdir(path, 0777), 0);
-    struct ran r = run_shell(folder, "TMPDIR=$PWD/t \"$BENCH\" " ONE_CASE);
-    expect_exit(&r, 0);
+    struct ran r = shell_exits(folder, 0, NULL, "TMPDIR=$PWD/t \"$BENCH\" " ONE_CASE);
     cr_expect_not(strstr(r.err.data, "lock"), "%s", r.err.data);
-    ran_free(&r);
 
-    folder_path(path, "t/bench-machine.lock");
+    path = in_folder("t/bench-machine.lock");
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     cr_assert(fd >= 0, "no lock in TMPDIR");
     cr_assert_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
@@ -346,7 +309,6 @@ Test(faults, a_machine_whose_tmp_is_read_only)
     shell_exits(folder, 0,
                 "note: no lock of this machine: ", "TMPDIR=$PWD/nowhere \"$BENCH\" " ONE_CASE);
     r = run_shell(folder, "TMPDIR=$PWD/t \"$BENCH\" doctor");
-    cr_expect(strstr(r.out.data, "no other bench is measuring"), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, "no other bench is measuring");
     unmount();
 }

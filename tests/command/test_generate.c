@@ -5,10 +5,9 @@
 #include "tests/support/program.h"
 #include "tests/support/tiny_tokenizer.h"
 #include "tests/support/tmp_folder.h"
-#include "variants/model/lm.h"
-#include "variants/model/weights.h"
+#include "variants/model/import/weights.h"
+#include "variants/model/lm/lm.h"
 
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,18 +37,17 @@ static int32_t likeliest(const struct weights *w, const struct config *c, const 
     struct engine g;
     struct arena a = {0};
     struct lm m;
-    struct err e = {""};
     int32_t best = 0;
 
-    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(lm_init(&m, c, &e), OK, "%s", e.msg);
-    cr_assert_eq(params_hold(&m.params, c->dtype, c->act_dtype, &g, &e), OK, "%s", e.msg);
+    MUST(engine_open(&g, "ref", 1, NULL, &failure));
+    MUST(lm_init(&m, c, &failure));
+    MUST(params_hold(&m.params, c->dtype, c->act_dtype, &g, &failure));
     for (int pass = 0; pass < 2; pass++) {
-        cr_assert_eq(lm_bind(&m, &g, MEM_NONE, (struct extent){1, n, 0}, &a, &e), OK, "%s", e.msg);
+        MUST(lm_bind(&m, &g, MEM_NONE, (struct extent){1, n, 0}, &a, &failure));
         if (pass == 0)
-            cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK);
+            cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure), OK);
     }
-    cr_assert_eq(weights_load(w, &m.params, &e), OK, "%s", e.msg);
+    MUST(weights_load(w, &m.params, &failure));
     lm_build_tables(&m, &g);
     lm_forward(&m, &g, ids, 1, n, 1, NULL, NULL);
     for (int i = 1; i < c->V; i++)
@@ -63,18 +61,13 @@ static int32_t likeliest(const struct weights *w, const struct config *c, const 
 static void expect_text(const char *options, enum elem dtype, enum row_elem rows)
 {
     enum { NEW = 24 };
-    char path[FILE_PATH];
     struct weights w;
-    struct err e = {""};
     int32_t ids[sizeof(PROMPT) + NEW] = {0};
     const int n = (int)strlen(PROMPT);
-    struct ran r = run_bench(folder, GENERATE "--new-tokens %d %s", NEW, options);
-
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, GENERATE "--new-tokens %d %s", NEW, options);
     cr_assert_eq(r.out.n, strlen(PROMPT) + NEW + 1, "%s", r.out.data);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
-    folder_path(path, "m");
-    cr_assert_eq(weights_open(&w, path, &e), OK, "%s", e.msg);
+    MUST(weights_open(&w, in_folder("m"), &failure));
     struct config c = w.config;
     c.dtype = dtype;
     c.act_dtype = rows;
@@ -84,7 +77,6 @@ static void expect_text(const char *options, enum elem dtype, enum row_elem rows
                      options, i, r.out.data);
     }
     weights_close(&w);
-    ran_free(&r);
 }
 
 static void expect_likeliest(const char *variant, const char *past)
@@ -104,21 +96,15 @@ Test(generate, narrow_types)
     train("xl");
     expect_text("--dtype q8 --backend ref", ELEM_Q8, ROWS_F32);
     expect_text("--dtype q4_1 --act-dtype q8 --backend ref", ELEM_Q4_1, ROWS_Q8);
-    struct ran r =
-        run_bench(folder, GENERATE "--new-tokens 3 --kv-dtype q8 --dtype bf16 --backend ref "
-                                   "--format csv --columns choices");
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL,
+                               GENERATE "--new-tokens 3 --kv-dtype q8 --dtype bf16 --backend ref "
+                                        "--format csv --columns choices");
     cr_expect_str_eq(r.out.data, "choices\n--dtype bf16 --kv-dtype q8\n");
-    ran_free(&r);
 }
 
 static char *drawn(const char *options)
 {
-    struct ran r = run_bench(folder, GENERATE "--new-tokens 40 %s", options);
-
-    expect_exit(&r, 0);
-    free(r.err.data);
-    return r.out.data;
+    return bench_exits(folder, 0, NULL, GENERATE "--new-tokens 40 %s", options).out.data;
 }
 
 Test(generate, a_seed_repeats_a_text)
@@ -136,22 +122,14 @@ Test(generate, a_seed_repeats_a_text)
     cr_expect_str_neq(one, greedy);
     cr_expect_str_eq(first, greedy);
     cr_expect_str_eq(r.out.data, greedy);
-    free(one);
-    free(again);
-    free(other);
-    free(greedy);
-    free(first);
-    ran_free(&r);
 }
 
 /* Learn lines of "the cat" that end with <|end|>, which a file beside the tokenizer names. */
 static void train_with_an_end(void)
 {
     json_t *const all = tiny_tokenizer();
-    char path[FILE_PATH];
 
-    folder_path(path, "tiny");
-    cr_assert_eq(mkdir(path, 0777), 0);
+    cr_assert_eq(mkdir(in_folder("tiny"), 0777), 0);
     tiny_put_json("tiny/tokenizer.json", all);
     folder_put_text("tiny/generation_config.json", "{\"eos_token_id\":[7,260]}");
     json_decref(all);
@@ -175,7 +153,6 @@ static json_t *row(const char *options)
     cr_assert(json_is_object(first) && json_array_size(rows) == 1, "%s: %s", why.text, r.out.data);
     json_incref(first);
     json_decref(rows);
-    ran_free(&r);
     return first;
 }
 
@@ -225,14 +202,12 @@ Test(generate, a_token_ends_a_text)
 Test(generate, a_row_of_bytes)
 {
     train("xl");
-    struct ran r =
-        run_shell(folder, "printf 'she\\377' >p && \"$BENCH\" generate --ckpt m --threads 1 "
-                          "--pin none -q --prompt-file p --new-tokens 3 --temperature 1 "
-                          "--seed 9 --format jsonl --columns prompt,prompt_ids,seed,ended");
-    expect_exit(&r, 0);
+    struct ran r = shell_exits(folder, 0, NULL,
+                               "printf 'she\\377' >p && \"$BENCH\" generate --ckpt m --threads 1 "
+                               "--pin none -q --prompt-file p --new-tokens 3 --temperature 1 "
+                               "--seed 9 --format jsonl --columns prompt,prompt_ids,seed,ended");
     cr_expect_str_eq(r.out.data, "{\"prompt\":\"she\xef\xbf\xbd\",\"prompt_ids\":[115,104,101,255],"
                                  "\"seed\":9,\"ended\":\"length\"}\n");
-    ran_free(&r);
 }
 
 Test(generate, what_is_refused)
@@ -260,19 +235,15 @@ Test(generate, what_is_refused)
         {"generate --ckpt m --prompt-file no_such", "no_such", 7},
         {"generate --ckpt $MODELS/xl.safetensors --prompt a", "symbol", 2},
     };
-    char *const models = realpath("results/models", NULL);
+    char *const models = kept(realpath("results/models", NULL));
 
     cr_assert_not_null(models);
     setenv("MODELS", models, 1);
-    free(models);
     train("xl");
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct ran r = run_bench(folder, "%s", lines[i].line);
-        expect_exit(&r, lines[i].code);
-        expect_said(&r, lines[i].says);
+        struct ran r = bench_exits(folder, lines[i].code, lines[i].says, "%s", lines[i].line);
         expect_said(&r, "  -> ");
         cr_expect_eq(r.out.n, 0, "%s", r.out.data);
-        ran_free(&r);
     }
 }
 
@@ -280,7 +251,7 @@ Test(generate, what_is_refused)
  * that has one, and prompts of many tokens. */
 Test(generate, a_token_in_front_of_long_prompts)
 {
-    char *const file = realpath("tests/golden-tokens/small/model.gguf", NULL);
+    char *const file = kept(realpath("tests/golden-tokens/small/model.gguf", NULL));
     char prompt[200] = "";
 
     cr_assert_not_null(file);
@@ -297,5 +268,4 @@ Test(generate, a_token_in_front_of_long_prompts)
                     "--prompt '%s'",
                     file, prompt);
     }
-    free(file);
 }

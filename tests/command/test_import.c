@@ -6,8 +6,8 @@
 #include "tests/support/program.h"
 #include "tests/support/published_folder.h"
 #include "tests/support/tiny_tokenizer.h"
-#include "variants/model/lm.h"
-#include "variants/model/weights.h"
+#include "variants/model/import/weights.h"
+#include "variants/model/lm/lm.h"
 
 #include <sys/stat.h>
 
@@ -21,22 +21,20 @@ static float *logits_in(enum elem dtype, const char *path, size_t *n)
     struct arena a = {0};
     struct engine g;
     struct weights w;
-    struct err e;
     struct lm m;
 
-    cr_assert_eq(weights_open(&w, path, &e), OK, "%s", e.msg);
-    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(lm_init(&m, &w.config, &e), OK, "%s", e.msg);
-    cr_assert_eq(params_hold(&m.params, dtype, ROWS_F32, &g, &e), OK, "%s", e.msg);
-    cr_assert_eq(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &e), OK, "%s", e.msg);
-    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &e), OK, "%s", e.msg);
-    cr_assert_eq(weights_load(&w, &m.params, &e), OK, "%s", e.msg);
+    MUST(weights_open(&w, path, &failure));
+    MUST(engine_open(&g, "ref", 1, NULL, &failure));
+    MUST(lm_init(&m, &w.config, &failure));
+    MUST(params_hold(&m.params, dtype, ROWS_F32, &g, &failure));
+    MUST(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &failure));
+    MUST(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure));
+    MUST(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &failure));
+    MUST(weights_load(&w, &m.params, &failure));
     lm_build_tables(&m, &g);
     lm_forward(&m, &g, tokens, 1, L, L, NULL, NULL);
     *n = (size_t)L * (size_t)w.config.V;
-    float *const logits = malloc(*n * sizeof(*logits));
-    cr_assert_not_null(logits);
+    float *const logits = room(*n, sizeof(*logits));
     memcpy(logits, m.logits, *n * sizeof(*logits));
     lm_free(&m);
     arena_release(&a);
@@ -59,7 +57,6 @@ Test(import, q4_1_of_a_file_stays_exact)
     cr_assert(n == same_n && n == other_n);
     cr_expect(memcmp(plain, same, n * sizeof(*plain)) == 0);
     cr_expect(memcmp(plain, other, n * sizeof(*plain)) != 0);
-    free(plain), free(same), free(other);
 }
 
 /* What import writes is the same model, bit by bit, and says where it is from. */
@@ -69,23 +66,20 @@ Test(import, is_the_same_model)
                                          "mistral_window", "qwen2_bias",        "qwen3_qknorm"};
 
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        char path[FILE_PATH];
         struct safetensors s;
-        struct err e;
         size_t n, same_n;
         published_copy(models[i]);
         published_write("tokenizer.json", "{}", 2);
         bench_exits(folder, 0, NULL, "import model --ckpt out.safetensors --force");
-        folder_path(path, "out.safetensors");
+        const char *path = in_folder("out.safetensors");
         float *const a = logits_of(published_path(""), &n), *const b = logits_of(path, &same_n);
         cr_expect(n == same_n && memcmp(a, b, n * sizeof(*a)) == 0, "%s", models[i]);
-        free(a), free(b);
-        cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+        MUST(safetensors_open(&s, path, &failure));
         cr_expect_str_eq(safetensors_meta(&s, "source"), "model");
         cr_expect_str_eq(safetensors_meta(&s, "unit"), "token");
         cr_expect_str_eq(safetensors_meta(&s, "tokenizer"), "out.safetensors.tokenizer");
         safetensors_close(&s);
-        folder_path(path, "out.safetensors.tokenizer/tokenizer.json");
+        path = in_folder("out.safetensors.tokenizer/tokenizer.json");
         cr_expect_eq(access(path, R_OK), 0);
     }
 }
@@ -97,9 +91,6 @@ Test(import, overwrites_only_by_force)
     static const char *const beside[] = {"c.opt", "c.opt.new", "c.best",
                                          "c.tokenizer/tokenizer.json"};
     static const char old[] = "the weights of a training";
-    char path[FILE_PATH];
-    struct bytes is;
-    struct err e;
 
     published_copy("gpt2_plain");
     published_write("vocab.txt", "a\n", 2);
@@ -107,22 +98,21 @@ Test(import, overwrites_only_by_force)
                 "printf 'the weights of a training' >c && mkdir c.tokenizer "
                 "&& touch c.opt c.opt.new c.best c.tokenizer/tokenizer.json");
     bench_exits(folder, 7, "c exists  -> ", "import model --ckpt c");
-    folder_path(path, "c");
-    cr_assert_eq(file_read(&is, path, &e), OK, "%s", e.msg);
+    const char *path = in_folder("c");
+    struct bytes is = must_load(path);
     cr_expect_str_eq(is.data, old);
-    free(is.data);
     for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
-        folder_path(path, beside[i]);
+        path = in_folder(beside[i]);
         cr_expect_eq(access(path, F_OK), 0, "%s is gone", beside[i]);
     }
     bench_exits(folder, 0, NULL, "import model --ckpt c --force");
     for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
-        folder_path(path, beside[i]);
+        path = in_folder(beside[i]);
         cr_expect_neq(access(path, F_OK), 0, "%s is left", beside[i]);
     }
-    folder_path(path, "c.tokenizer/vocab.txt");
+    path = in_folder("c.tokenizer/vocab.txt");
     cr_expect_eq(access(path, F_OK), 0);
-    folder_path(path, "c.lock");
+    path = in_folder("c.lock");
     cr_expect_neq(access(path, F_OK), 0, "the lock is left");
 }
 
@@ -133,11 +123,10 @@ Test(import, no_file_in_place_of_a_pipe)
                                 "model/config.json --ckpt pipe --force";
     static const char *const lines[] = {"import model --ckpt pipe --force",
                                         "import model --ckpt pipe", train};
-    char path[FILE_PATH];
     struct stat is;
 
     published_copy("gpt2_plain");
-    folder_path(path, "pipe");
+    const char *const path = in_folder("pipe");
     cr_assert_eq(mkfifo(path, 0666), 0);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         bench_exits(folder, 7, NULL, "%s", lines[i]);
@@ -148,15 +137,13 @@ Test(import, no_file_in_place_of_a_pipe)
 /* As while a training writes it: --force does not break the lock. */
 Test(import, not_into_a_training)
 {
-    char path[FILE_PATH];
     struct lock l;
-    struct err e;
 
     published_copy("gpt2_plain");
-    folder_path(path, "c.lock");
-    cr_assert_eq(lock_take(&l, path, "c", &e), OK, "%s", e.msg);
+    const char *path = in_folder("c.lock");
+    MUST(lock_take(&l, path, "c", &failure));
     bench_exits(folder, 6, "in use by process", "import model --ckpt c --force");
-    folder_path(path, "c");
+    path = in_folder("c");
     cr_expect_neq(access(path, F_OK), 0, "it is written");
     lock_release(&l);
 }
@@ -176,35 +163,27 @@ Test(import, faults)
         bench_exits(folder, lines[i].code, NULL, "%s", lines[i].line);
     published_set("num_hidden_layers", json_integer(3));
     bench_exits(folder, 7, "model.layers.2.", "import model --ckpt out.safetensors");
-    char path[FILE_PATH];
-    folder_path(path, "out.safetensors");
-    cr_expect_neq(access(path, F_OK), 0, "a wrong model is written");
+    cr_expect_neq(access(in_folder("out.safetensors"), F_OK), 0, "a wrong model is written");
 }
 
 /* Each model in a folder, and why one cannot be read. */
 Test(import, list_of_models)
 {
     published_copy("qwen3_qknorm");
-    struct ran r = run_bench(folder, "list models . --format csv --columns model,family,variant,"
-                                     "layers,width,heads,vocabulary,context,why_not");
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL,
+                               "list models . --format csv --columns model,family,variant,"
+                               "layers,width,heads,vocabulary,context,why_not");
     cr_expect_str_eq(r.out.data, "model,family,variant,layers,width,heads,vocabulary,context,"
                                  "why_not\nmodel,qwen3,qknorm,2,24,4,92,128,\n");
-    ran_free(&r);
     published_set("model_type", json_string("opt"));
-    r = run_bench(folder, "list models model --format csv --columns model,variant,why_not");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "opt"), "%s", r.out.data);
-    ran_free(&r);
+    r = bench_exits(folder, 0, NULL,
+                    "list models model --format csv --columns model,variant,why_not");
+    HAS(r.out.data, "opt");
     published_copy("gguf_llama_q4_0");
-    r = run_bench(folder, "list models model --format csv --columns model,family");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "\nmodel.gguf,llama\n"), "%s", r.out.data);
-    ran_free(&r);
-    r = run_bench(folder, "list models model/model.gguf --format csv --columns family");
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL, "list models model --format csv --columns model,family");
+    HAS(r.out.data, "\nmodel.gguf,llama\n");
+    r = bench_exits(folder, 0, NULL, "list models model/model.gguf --format csv --columns family");
     cr_expect_str_eq(r.out.data, "family\nllama\n");
-    ran_free(&r);
     bench_exits(folder, 7, NULL, "list models nowhere");
 }
 
@@ -230,7 +209,6 @@ static void score_beyond(const char *seq, const char *mem, int made_for, bool be
     cr_expect(strstr(r.err.data, said), "--seq %s --mem %s: %s", seq, mem, r.err.data);
     cr_expect(beyond || !strstr(r.err.data, "at once"), "--seq %s --mem %s: %s", seq, mem,
               r.err.data);
-    ran_free(&r);
 }
 
 /* A text that is seen further back than the model was made for is scored, with a word. */
@@ -256,36 +234,27 @@ Test(import, words_out_of_the_vocabulary)
     static const char line[] =
         "eval --ckpt %s/ours.safetensors --tokenizer %s --corpus text "
         "-b ref --threads 1 --seq 4 --mem 0 --format csv --columns tokens,oov";
-    char *const dir = realpath("tests/counted/words", NULL);
+    char *const dir = kept(realpath("tests/counted/words", NULL));
 
     cr_assert(dir);
     folder_put_text("text", "the windmill and the zyx\nand <unk> to qed\n");
-    struct ran r = run_bench(folder, line, dir, dir);
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, line, dir, dir);
     cr_expect_str_eq(r.out.data, "tokens,oov\n10,3\n");
     expect_said(&r, "warning: 3 words are not in the vocabulary");
-    ran_free(&r);
     folder_put_text("text", "the <unk> and the <unk>\n");
-    r = run_bench(folder, line, dir, dir);
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL, line, dir, dir);
     cr_expect_str_eq(r.out.data, "tokens,oov\n5,0\n");
     cr_expect(!strstr(r.err.data, "vocabulary"), "%s", r.err.data);
-    ran_free(&r);
-    free(dir);
 }
 
 /* A model's folder, or one that has several, is a golden file. */
 Test(import, golden_folders)
 {
     published_copy("llama_gqa_bf16");
-    struct ran r = run_bench(folder, "check --backend ref --golden model");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "1 file"), "%s", r.out.data);
-    ran_free(&r);
-    r = run_bench(folder, "check --backend ref --golden .");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "1 file"), "%s", r.out.data);
-    ran_free(&r);
+    struct ran r = bench_exits(folder, 0, NULL, "check --backend ref --golden model");
+    HAS(r.out.data, "1 file");
+    r = bench_exits(folder, 0, NULL, "check --backend ref --golden .");
+    HAS(r.out.data, "1 file");
     published_set("rope_theta", json_real(10000)); /* of a million */
     bench_exits(folder, 5, NULL, "check --backend ref --golden model");
     published_remove("expect.safetensors");
@@ -298,9 +267,7 @@ static struct perplexity_row row_of(const char *run)
     struct rows rows = must_read(folder, run, TABLE_PERPLEXITY);
 
     cr_assert_eq(rows.n, 1);
-    const struct perplexity_row row = *(const struct perplexity_row *)rows.row;
-    rows_free(&rows);
-    return row;
+    return *(const struct perplexity_row *)rows.row;
 }
 
 /* A folder is scored with its own tokenizer, and so is what import makes of it: documents as
@@ -321,9 +288,8 @@ Test(import, eval_of_a_folder)
     cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
     folder_put_text("model/tokenizer_config.json", "{\"add_bos_token\":false}");
     bench_exits(folder, 0, NULL, "import model --ckpt ours.safetensors");
-    char path_of_config[FILE_PATH];
-    folder_path(path_of_config, "ours.safetensors.tokenizer/tokenizer_config.json");
-    cr_expect_eq(access(path_of_config, F_OK), 0, "what says how a text begins goes along");
+    cr_expect_eq(access(in_folder("ours.safetensors.tokenizer/tokenizer_config.json"), F_OK), 0,
+                 "what says how a text begins goes along");
     for (int ours = 0; ours < 2; ours++) {
         const char *const ckpt = ours ? "ours.safetensors" : "model", *const run = ours ? "b" : "a";
         bench_exits(folder, 0, NULL,
@@ -343,7 +309,6 @@ Test(import, eval_of_a_folder)
         run_bench(folder, "eval --ckpt model --corpus text.txt --seq 33 --mem 0 --out c");
     expect_said(&r, "positions for 32");
     cr_expect_neq(r.code, 0);
-    ran_free(&r);
 }
 
 /* What no row could be scored with is said once, and nothing is left behind. */
@@ -354,22 +319,16 @@ Test(import, eval_without_a_tokenizer)
     published_copy("llama_gqa_bf16");
     folder_put_text("text", "the cat");
     struct ran r = run_shell(folder, "mkdir -p r/earlier && ln -s earlier r/latest");
-    ran_free(&r);
-    r = run_bench(folder, "eval --ckpt model --corpus text --seq 4,8 --mem 0 --out r");
-    expect_exit(&r, 7);
+    r = bench_exits(folder, 7, NULL, "eval --ckpt model --corpus text --seq 4,8 --mem 0 --out r");
     const char *const first = strstr(r.err.data, said);
     cr_assert(first, "%s", r.err.data);
     cr_expect_null(strstr(first + 1, said), "%s", r.err.data);
     cr_expect_null(strstr(r.err.data, "wrote "), "%s", r.err.data);
     cr_expect_str_eq(r.out.data, "");
-    ran_free(&r);
     r = run_shell(folder, "ls r; readlink r/latest");
     cr_expect_str_eq(r.out.data, "earlier\nlatest\nearlier\n");
-    ran_free(&r);
-    r = run_bench(folder, "generate --ckpt model --prompt the");
-    expect_exit(&r, 7);
+    r = bench_exits(folder, 7, NULL, "generate --ckpt model --prompt the");
     cr_expect(strstr(r.err.data, said) && r.out.n == 0, "%s", r.err.data);
-    ran_free(&r);
 }
 
 /* Ids that the model does not have. */
@@ -380,11 +339,8 @@ Test(import, a_tokenizer_of_another_model)
     tiny_put_json("model/tokenizer.json", all);
     json_decref(all);
     folder_put_text("text", "the cat");
-    struct ran r = run_bench(folder, "eval --ckpt model --corpus text --seq 4 --mem 0");
-    cr_expect_eq(r.code, 7, "%d", r.code);
-    expect_said(&r, "260");
+    struct ran r = bench_exits(folder, 7, "260", "eval --ckpt model --corpus text --seq 4 --mem 0");
     expect_said(&r, "99");
-    ran_free(&r);
 }
 
 static bool row_has(const struct ran *r, const char *row, const char *word)
@@ -400,19 +356,18 @@ static void time_beyond(int made_for, bool beyond)
 {
     published_set("max_position_embeddings", json_integer(made_for));
     /* The second shard scores nothing. */
-    struct ran r = run_bench(
-        folder, "--ckpt model --corpus model/config.json --shard 2/2 --variant llama,vanilla "
-                "--workload segment --backend ref --seq 8,16 --mem 0,9 --threads 1 --pin none "
-                "--max-time 0.01 --warmup-ms 1 --raw none -q --format csv "
-                "--columns variant,seq_tokens,mem_tokens,status_detail");
-    expect_exit(&r, 0);
+    struct ran r =
+        bench_exits(folder, 0, NULL,
+                    "--ckpt model --corpus model/config.json --shard 2/2 --variant llama,vanilla "
+                    "--workload segment --backend ref --seq 8,16 --mem 0,9 --threads 1 --pin none "
+                    "--max-time 0.01 --warmup-ms 1 --raw none -q --format csv "
+                    "--columns variant,seq_tokens,mem_tokens,status_detail");
     cr_expect_eq(strstr(r.err.data, "warning: 1 case of more tokens at once than the 16 that the "
                                     "model was made for") != NULL,
                  beyond, "%s", r.err.data);
     cr_expect_eq(row_has(&r, "llama,16,9,", "beyond"), beyond);
     cr_expect_not(row_has(&r, "llama,16,0,", "beyond"));
     cr_expect_not(row_has(&r, "vanilla,16,9,", "beyond"), "no model of the checkpoint");
-    ran_free(&r);
 }
 
 /* Cases of more tokens than the model was made for are timed, with a word. */
@@ -439,27 +394,20 @@ Test(import, eval_reads_the_folder)
 Test(import, a_sweep_has_its_sizes)
 {
     published_copy("qwen3_qknorm");
-    struct ran r = run_bench(folder, "list cases --ckpt model --workload segment --backend ref "
-                                     "--seq 8 --mem 0 --threads 1 --format csv");
-    expect_exit(&r, 0);
-    expect_said(&r, "1 case in 1 group");
-    cr_expect(strstr(r.out.data,
-                     "--variant qknorm --backend ref --workload segment --seq 8 --mem 0 "
-                     "--mem-kind kv --layers 2 --d-model 24 --heads 4 --d-head 12 "
-                     "--d-inner 40 --vocab 92 --set out_bias=0,emb_scale=1,ln_eps=1e-06,"
-                     "head_eps=1e-06,rope_base=1000000 --threads 1"),
-              "%s", r.out.data);
-    ran_free(&r);
-    r = run_bench(folder, "list cases --ckpt model --variant rope,xl --layers 3 --workload segment "
-                          "--backend ref --seq 8 --mem 0 --threads 1");
-    expect_exit(&r, 0);
-    expect_said(&r, "2 cases in 1 group");
-    cr_expect(strstr(r.out.data, "--variant xl --backend ref --workload segment --seq 8 --mem 0 "
-                                 "--mem-kind kv --layers 3 --d-model 24 --heads 4 --d-head 12 "
-                                 "--d-inner 40 --vocab 92 --set out_bias=0,emb_scale=1,"
-                                 "ln_eps=1e-06 --threads 1"),
-              "%s", r.out.data);
-    ran_free(&r);
+    struct ran r = bench_exits(folder, 0, "1 case in 1 group",
+                               "list cases --ckpt model --workload segment --backend ref "
+                               "--seq 8 --mem 0 --threads 1 --format csv");
+    HAS(r.out.data, "--variant qknorm --backend ref --workload segment --seq 8 --mem 0 "
+                    "--mem-kind kv --layers 2 --d-model 24 --heads 4 --d-head 12 "
+                    "--d-inner 40 --vocab 92 --set out_bias=0,emb_scale=1,ln_eps=1e-06,"
+                    "head_eps=1e-06,rope_base=1000000 --threads 1");
+    r = bench_exits(folder, 0, "2 cases in 1 group",
+                    "list cases --ckpt model --variant rope,xl --layers 3 --workload segment "
+                    "--backend ref --seq 8 --mem 0 --threads 1");
+    HAS(r.out.data, "--variant xl --backend ref --workload segment --seq 8 --mem 0 "
+                    "--mem-kind kv --layers 3 --d-model 24 --heads 4 --d-head 12 "
+                    "--d-inner 40 --vocab 92 --set out_bias=0,emb_scale=1,"
+                    "ln_eps=1e-06 --threads 1");
     published_set("num_hidden_layers", json_integer(3));
     bench_exits(folder, 7, "model.layers.2.", "list cases --ckpt model");
 }

@@ -20,12 +20,10 @@ static const char TRAIN[] =
 /* A text of one byte value: other texts have other scores. */
 static void write_text(const char *name, int byte)
 {
-    char path[FILE_PATH], text[TEXT];
-    struct err e;
+    char text[TEXT];
 
     memset(text, byte, TEXT);
-    folder_path(path, name);
-    cr_assert_eq(file_replace(path, text, TEXT, &e), OK, "%s", e.msg);
+    folder_put(name, text, TEXT);
 }
 
 static void make_files(void)
@@ -40,21 +38,14 @@ TestSuite(names, .init = make_files, .fini = folder_remove, .timeout = 120);
 /* `bench eval` of a text as a user of bash asks for it. */
 static struct ran score_again(const char *corpus, const char *more)
 {
-    struct bytes line;
-    struct err e;
-    char path[FILE_PATH];
-    FILE *const f = bytes_open(&line, &e);
+    FILE *const f = text_begin();
 
-    cr_assert(f);
     fputs("exec \"$BENCH\" eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 --backend ref "
           "--out r -q --corpus=",
           f);
     word_print(f, corpus, '\'');
     fputs(more, f);
-    cr_assert_eq(bytes_close(f, &line, &e), OK);
-    folder_path(path, "script");
-    cr_assert_eq(file_replace(path, line.data, line.n, &e), OK, "%s", e.msg);
-    free(line.data);
+    folder_put_text("script", text_end(f));
     return run_shell(folder, "bash ./script");
 }
 
@@ -63,12 +54,9 @@ static struct perplexity_row score(const char *corpus)
     struct ran r = score_again(corpus, "");
 
     expect_exit(&r, 0);
-    ran_free(&r);
     struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
     cr_assert_eq(rows.n, 1);
-    const struct perplexity_row row = *(struct perplexity_row *)rows.row;
-    rows_free(&rows);
-    return row;
+    return *(struct perplexity_row *)rows.row;
 }
 
 /* The words of a column. */
@@ -76,9 +64,8 @@ static void expect_word(const char *line, int at, const char *word)
 {
     struct options o = {0};
     struct words w = {0};
-    struct err e;
 
-    cr_assert_eq(words_split(&w, &o, line, NULL, 0, &e), OK, "%s: %s", line, e.msg);
+    cr_assert_eq(words_split(&w, &o, line, NULL, 0, &failure), OK, "%s: %s", line, failure.msg);
     cr_assert_lt(at, w.n);
     const char *const text = w.v[at].text, *const equals =
                                                strncmp(text, "--", 2) ? NULL : strchr(text, '=');
@@ -96,19 +83,18 @@ Test(names, the_file_that_is_named_is_scored)
 
     write_text("ab.txt", 'p'); /* what a\"b\".txt would be without its quotes */
     for (size_t i = 0; i < ARRAY_LEN(awkward); i++) {
-        char *const column = text_exact(awkward[i]);
+        char *const column = kept(text_exact(awkward[i]));
         write_text(awkward[i], 'q');
         const struct perplexity_row row = score(awkward[i]);
         cr_expect_str_eq(row.status, "ok");
         cr_expect_neq(row.nll_nats_per_token, plain);
         cr_expect_str_eq(row.corpus, column);
         if (*awkward[i] == '@')
-            cr_expect(strstr(row.repro, " --corpus=\"@x\" "), "%s", row.repro);
+            HAS(row.repro, " --corpus=\"@x\" ");
         else
             expect_word(row.repro, 4, awkward[i]);
         struct rows env = must_read(folder, "r/latest", TABLE_ENV);
         expect_word(((struct env_row *)env.row)->argv, 15, awkward[i]);
-        rows_free(&env);
         bench_exits(folder, 0, NULL, "rerun %s --out r -q", row.case_id);
         struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
         const struct perplexity_row *const second = rows.row;
@@ -116,8 +102,6 @@ Test(names, the_file_that_is_named_is_scored)
         cr_expect_str_neq(second->run_id, row.run_id);
         cr_expect_str_eq(second->case_id, row.case_id);
         cr_expect_eq(second->nll_nats_per_token, row.nll_nats_per_token);
-        rows_free(&rows);
-        free(column);
     }
 }
 
@@ -132,12 +116,11 @@ Test(names, random_ones)
             *c = *c == '/' ? '_' : *c;
         if (!*name || strcmp(name, "plain") == 0)
             continue;
-        char *const column = text_exact(name);
+        char *const column = kept(text_exact(name));
         write_text(name, 'q');
         const struct perplexity_row row = score(name);
         cr_expect_str_eq(row.corpus, column);
         cr_expect_str_eq(row.status, "ok");
-        free(column);
     }
 }
 
@@ -148,7 +131,6 @@ Test(names, are_compared_by_resume)
     score("new\nline\xff");
     struct ran again = score_again("new\nline\xff", " --resume");
     expect_exit(&again, 0);
-    ran_free(&again);
     bench_exits(folder, 2, NULL,
                 "eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 "
                 "--backend ref --out r -q --resume --corpus plain");

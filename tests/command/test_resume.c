@@ -2,6 +2,7 @@
  *
  * Runs that end early, by a signal or a kill, and --resume of them: every planned case exactly
  * once, at any moment of interruption. */
+#include "tests/support/sample_rows.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/whole_run.h"
 
@@ -23,14 +24,8 @@ static void expect_readable(const char *run)
         if (id == TABLE_LATENCY)
             cr_expect_eq(count_status(&rows, "ok") + count_status(&rows, "interrupted"),
                          (int)rows.n);
-        rows_free(&rows);
     }
-    char path[FILE_PATH];
-    struct rows samples;
-    struct err e;
-    folder_path(path, run);
-    cr_expect_eq(samples_read(&samples, path, &e), OK, "%s", e.msg);
-    rows_free(&samples);
+    must_samples(in_folder(run));
 }
 
 /* The line after "resume with: ". */
@@ -77,13 +72,9 @@ ParameterizedTest(struct stop *s, resume, after_a_signal, .timeout = 120)
     expect_readable("my runs/latest");
     struct rows env = must_read(folder, "my runs/latest", TABLE_ENV);
     cr_expect_eq(((struct env_row *)env.row)->exit_code, 128 + s->number);
-    rows_free(&env);
 
-    struct ran again = run_shell(folder, printed_command(&r));
-    expect_exit(&again, 0);
+    shell_exits(folder, 0, NULL, printed_command(&r));
     expect_complete("my runs/latest");
-    ran_free(&r);
-    ran_free(&again);
 }
 
 static double seconds(void)
@@ -136,7 +127,6 @@ ParameterizedTest(struct stage *f, resume, one_signal_ends_any_phase, .timeout =
     expect_exit(&r, 130);
     if (strcmp(f->until, "bench ") != 0)
         expect_said(&r, "resume with: ");
-    ran_free(&r);
 }
 
 /* In one process nothing can be stopped from outside; the second signal ends it all the same. */
@@ -155,7 +145,6 @@ Test(resume, a_second_signal_ends_at_once)
     struct ran r = finish_bench(&p);
     expect_exit(&r, 130);
     cr_expect_lt(seconds() - start, 3);
-    ran_free(&r);
 }
 
 /* After Ctrl-C the scoring of a text stops early, and every row exists after the resume. */
@@ -164,28 +153,22 @@ Test(resume, an_evaluation)
     enum { TEXT = SANITIZED ? 8000 : 40000 };
     static const char line[] = "eval --ckpt m.safetensors --corpus text --seq 2 --mem 0..3+1 "
                                "--threads 1 --backend ref --out r";
-    char *text = malloc(TEXT), path[FILE_PATH];
-    struct err e;
+    char *text = room(1, TEXT);
 
-    cr_assert(text);
     for (int i = 0; i < TEXT; i++)
         text[i] = "the quick brown fox "[i * 7 % 20];
-    folder_path(path, "text");
-    cr_assert_eq(file_replace(path, text, TEXT, &e), OK, "%s", e.msg);
-    free(text);
-    struct ran made =
-        run_bench(folder, "train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 "
-                          "--mem 4 --batch 1 --steps 1 --threads 1 --corpus text "
-                          "--ckpt m.safetensors");
-    expect_exit(&made, 0);
+    folder_put("text", text, TEXT);
+    bench_exits(folder, 0, NULL,
+                "train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 "
+                "--mem 4 --batch 1 --steps 1 --threads 1 --corpus text "
+                "--ckpt m.safetensors");
     struct program p = start_bench(folder, "%s", line);
     cr_assert(wait_for_text(&p, "bench "));
     sleep_ms(20);
     kill(p.pid, SIGINT);
     struct ran r = finish_bench(&p);
     expect_exit(&r, 130);
-    struct ran again = run_shell(folder, printed_command(&r));
-    expect_exit(&again, 0);
+    shell_exits(folder, 0, NULL, printed_command(&r));
     struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
     cr_expect_eq(rows.n, 4);
     for (size_t i = 0; i < rows.n; i++) {
@@ -193,10 +176,6 @@ Test(resume, an_evaluation)
         cr_expect_str_eq(row->status, "ok");
         cr_expect_eq(rows_with(&rows, TABLE_PERPLEXITY, row->case_id), 1);
     }
-    rows_free(&rows);
-    ran_free(&made);
-    ran_free(&r);
-    ran_free(&again);
 }
 
 /* A value that was written and is the general default holds, though --count has another one. */
@@ -228,8 +207,6 @@ Test(resume, of_a_run_that_still_runs)
     struct ran first = finish_bench(&p);
     expect_exit(&first, 0);
     expect_complete("r/latest");
-    ran_free(&first);
-    ran_free(&second);
 }
 
 /* Sweeps that start at the same moment make folders of their own. */
@@ -243,7 +220,6 @@ Test(resume, sweeps_at_the_same_moment)
     for (int i = 0; i < AT_ONCE; i++) {
         struct ran r = finish_bench(&p[i]);
         expect_exit(&r, 0);
-        ran_free(&r);
     }
     shell_exits(folder, 0, NULL,
                 "set -- r/2*; test $# -eq 4 && for d; do "
@@ -266,13 +242,9 @@ Test(resume, of_a_failed_row)
     if (count_status(&rows, "ok") == CASES)
         cr_skip_test("the child had ended");
     expect_exit(&r, 1);
-    rows_free(&rows);
-    struct ran again = run_bench(folder, SLOW "--out r --resume");
-    expect_exit(&again, 0);
+    struct ran again = bench_exits(folder, 0, NULL, SLOW "--out r --resume");
     expect_complete("r/latest");
     cr_expect_not(strstr(again.err.data, "twice"), "%s", again.err.data);
-    ran_free(&r);
-    ran_free(&again);
 }
 
 /* ---- kill -9 ------------------------------------------------------------------------------ */
@@ -311,9 +283,6 @@ ParameterizedTest(struct moment *m, resume, after_a_kill, .timeout = 120)
         sleep_ms(2);
     cr_expect(gone(children, n), "children survive their parent");
 
-    struct ran again = run_bench(folder, SLOW "--out r --resume");
-    expect_exit(&again, 0);
+    bench_exits(folder, 0, NULL, SLOW "--out r --resume");
     expect_complete("r/latest");
-    ran_free(&r);
-    ran_free(&again);
 }

@@ -73,7 +73,7 @@ static const char *const of_no_number[] = {
 #define WRITES PINNED "--new-tokens 40 --prompt abcdefgh "
 
 static const struct row of_generate[] = {
-    {"act-dtype", "rope", "--dtype q8", "q8", "f32"},
+    {"act-dtype", "rope", "--dtype q8 --new-tokens 400 " CHANCE, "q8", "f32"},
     {"new-tokens", "xl", "", "23", "40"},
     {"prompt", "xl", "", "bcdefghi", NULL},
     {"seed", "xl", CHANCE, "5", "1"},
@@ -115,16 +115,14 @@ enum { LINE = 600, OUT = 2048 };
 
 static void write_text(void)
 {
-    char path[FILE_PATH];
-
-    folder_path(path, "text");
+    const char *path = in_folder("text");
     FILE *const f = fopen(path, "w");
     cr_assert_not_null(f);
     for (int i = 0; i < 60; i++)
         fprintf(f, "a line %d @-@ of %.*s words %d .\n%s", i * i % 97, i % 5 + 1, &"xyzxyz"[i % 2],
                 i, i % 7 == 6 ? "\n" : "");
     cr_assert_eq(fclose(f), 0);
-    folder_path(path, "ids");
+    path = in_folder("ids");
     FILE *const g = fopen(path, "wb");
     cr_assert_not_null(g);
     for (int32_t i = 0; i < 200; i++) {
@@ -158,19 +156,15 @@ static void make_models(void)
 
 static void output(char out[OUT], const char *line)
 {
-    struct ran r = run_shell(folder, line);
-
-    expect_exit(&r, 0);
+    struct ran r = shell_exits(folder, 0, NULL, line);
     cr_expect(r.out.n > 0 && r.out.n < OUT, "%s", line);
     snprintf(out, OUT, "%s", r.out.data);
-    ran_free(&r);
 }
 
 static void expect_rows(const struct row *row, size_t n, const char *command, const char *all)
 {
-    char(*const is)[OUT] = calloc(n, OUT);
+    char(*const is)[OUT] = room(n, OUT);
 
-    cr_assert_not_null(is);
     for (size_t i = 0; i < n; i++) {
         const struct row *const o = &row[i];
         char plain[OUT], usual[OUT], start[LINE], line[LINE + 100];
@@ -192,7 +186,6 @@ static void expect_rows(const struct row *row, size_t n, const char *command, co
             cr_expect(strcmp(row[k].model, o->model) != 0 || strcmp(is[k], is[i]) != 0,
                       "--%s does what --%s does: %s", o->name, row[k].name, is[i]);
     }
-    free((void *)is);
 }
 
 Test(score_options, of_eval)

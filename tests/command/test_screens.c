@@ -5,7 +5,7 @@
  * ^[; `scripts/screens.sh` writes them anew. */
 #include "harness/compare/compare_print.h"
 #include "harness/compare/gate.h"
-#include "harness/learn/perplexity.h"
+#include "harness/learn/score/perplexity.h"
 #include "harness/measure/console.h"
 #include "harness/measure/ranking.h"
 #include "harness/plan/plan.h"
@@ -61,55 +61,45 @@ static void draw(FILE *f, const char *title, int where, int columns, struct stag
     cr_expect(columns == 0 || widest(v.screen) <= columns, "%s: %s", title, v.screen);
 }
 
-static struct bytes draw_all(struct staged s)
+static const char *draw_all(struct staged s)
 {
-    struct bytes b;
-    FILE *const f = bytes_open(&b, NULL);
+    FILE *const f = text_begin();
 
-    cr_assert(f);
     draw(f, "80 columns", ON_STDOUT, 80, s);
     draw(f, "140 columns", ON_STDOUT, 140, s);
     draw(f, "a pipe", 0, 0, s);
     s.no_color = true;
     draw(f, "80 columns, NO_COLOR", ON_STDOUT, 80, s);
-    cr_assert_eq(bytes_close(f, &b, NULL), OK);
-    return b;
+    return text_end(f);
 }
 
 /* Lines of the two texts that differ. */
-static void expect_same(const char *tracked, const struct bytes *is)
+static void expect_same(const char *tracked, const char *is)
 {
-    char path[FILE_PATH], command[3 * FILE_PATH];
-    struct bytes diff = {0};
-    struct err e;
+    char command[3 * FILE_PATH];
     char line[512];
 
-    folder_path(path, "drawn");
-    cr_assert_eq(file_replace(path, is->data, is->n, &e), OK, "%s", e.msg);
-    snprintf(command, sizeof(command), "diff -u %s %s 2>&1", tracked, path);
-    FILE *const p = popen(command, "r"), *const f = bytes_open(&diff, NULL); // NOLINT: own words
-    cr_assert(p && f);
+    folder_put_text("drawn", is);
+    snprintf(command, sizeof(command), "diff -u %s %s 2>&1", tracked, in_folder("drawn"));
+    FILE *const p = popen(command, "r"), *const f = text_begin(); // NOLINT: own words
+    cr_assert(p);
     while (fgets(line, sizeof(line), p))
         fputs(line, f);
-    const int code = pclose(p);
-    cr_assert_eq(bytes_close(f, &diff, NULL), OK);
-    cr_expect_eq(code, 0, "%s differs (scripts/screens.sh writes it anew):\n%s", tracked,
-                 diff.data);
-    free(diff.data);
+    const char *const diff = text_end(f);
+    cr_expect_eq(pclose(p), 0, "%s differs (scripts/screens.sh writes it anew):\n%s", tracked,
+                 diff);
 }
 
 static void expect_screen(const char *name, struct staged s)
 {
     char tracked[FILE_PATH];
-    struct bytes b = draw_all(s);
-    struct err e;
+    const char *const is = draw_all(s);
 
     snprintf(tracked, sizeof(tracked), "tests/screens/%s.txt", name);
     if (getenv("REWRITE_SCREENS"))
-        cr_assert_eq(file_replace(tracked, b.data, b.n, &e), OK, "%s", e.msg);
+        MUST(file_replace(tracked, is, strlen(is), &failure));
     else
-        expect_same(tracked, &b);
-    free(b.data);
+        expect_same(tracked, is);
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */
@@ -127,7 +117,7 @@ static const struct made_case made[] = {
 static void make_run(const char *name, double factor)
 {
     enum { ROUNDS = 20 };
-    char from[FILE_PATH], to[FILE_PATH];
+    char from[FILE_PATH];
     struct rundir d;
 
     made_open(&d, "4f2c1ab");
@@ -146,8 +136,7 @@ static void make_run(const char *name, double factor)
         }
     made_close(&d, "host", "CPU");
     text_put(from, sizeof(from), d.path);
-    folder_path(to, name);
-    cr_assert_eq(rename(from, to), 0);
+    cr_assert_eq(rename(from, in_folder(name)), 0);
 }
 
 static void run_line(void *arg)
@@ -173,6 +162,7 @@ static void finish_case(struct console *show, const struct bench_case *c)
                              .ci_low = 0.997 * median,
                              .ci_high = 1.004 * median,
                              .noise_pct = 0.35,
+                             .launches = c->index == 3 ? 1 : 3,
                              .samples = 20};
     row.median_ns = median;
     row.tokens_per_s = 1e9 * c->seq / median;
@@ -208,25 +198,22 @@ static void sweep(void *arg)
     struct options o;
     struct plan p;
     struct run run;
-    struct err e;
 
-    (void)arg;
     CHECK(parse_words(&o,
                       "--variant xl,gtrxl --gate gru,sigtanh --workload layer,decode --backend ref "
                       "--seq 128 --mem 0,512 --threads 2 --progress none",
-                      &e) == OK);
-    CHECK(plan_make(&p, &o, &e) == OK);
-    CHECK(console_open(&show, &o, &tables[TABLE_LATENCY], p.n, &e) == OK);
+                      &failure) == OK);
+    CHECK(plan_make(&p, &o, &failure) == OK);
+    CHECK(console_open(&show, &o, &tables[TABLE_LATENCY], p.n, &failure) == OK);
     console_plan(&show, p.cases, p.n);
     for (int i = 0; i < p.n; i++)
         finish_case(&show, &p.cases[i]);
     console_flush(&show);
-    CHECK(run_read(&run, "run", &e) == OK);
+    CHECK(run_read(&run, "run", &failure) == OK);
     if (show.format == FORMAT_TABLE)
         rankings_show(stdout, &run, terminal_width(STDOUT_FILENO), show.color);
     run_free(&run);
     plan_free(&p);
-    options_free(&o);
 }
 
 Test(screens, sweep)
@@ -264,11 +251,9 @@ static void gate(void *arg)
     };
     struct trial g = {.threshold = 0.05};
     struct options o;
-    struct err e;
 
-    (void)arg;
-    CHECK(parse_words(&o, "gate --exec old=build/old/bench --exec new=./bench --variant xl", &e) ==
-          OK);
+    CHECK(parse_words(&o, "gate --exec old=build/old/bench --exec new=./bench --variant xl",
+                      &failure) == OK);
     g.ab_run.session.opt = &o;
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {
         struct comparison *const c = comparisons_add(&g.all);
@@ -285,13 +270,12 @@ static void gate(void *arg)
             .n = 15};
         text_put(c->note, sizeof(c->note), v[i].note);
     }
-    CHECK(comparisons_print(stdout, &g.all, FORMAT_AUTO, &(struct names){0}, &e) == OK);
+    CHECK(comparisons_print(stdout, &g.all, FORMAT_AUTO, &(struct names){0}, &failure) == OK);
     comparisons_print_means(format_is_table(FORMAT_AUTO, stdout) ? stdout : stderr, FORMAT_TABLE,
                             &g.all);
     fflush(stdout);
     gate_say(stderr, &g);
     comparisons_free(&g.all);
-    options_free(&o);
 }
 
 Test(screens, gate) { expect_screen("gate", (struct staged){.scene = gate}); }
@@ -317,7 +301,6 @@ static void eval(void *arg)
 {
     struct perplexity_row row = perplexity_row_empty();
 
-    (void)arg;
     text_put(row.status, sizeof(row.status), "ok");
     text_put(row.variant, sizeof(row.variant), "xl");
     text_put(row.backend, sizeof(row.backend), "avx512");

@@ -18,10 +18,9 @@ static void expect_has(const struct ran *r, const char *text)
 
 Test(slurm, a_script)
 {
-    struct ran r =
-        run_bench(folder, "slurm " CASES "--filter 'seq_tokens>=4' --filter 'mem_tokens<1' "
-                          "--ckpt none --out 'a b' --nodes 2 --shards 3");
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL,
+                               "slurm " CASES "--filter 'seq_tokens>=4' --filter 'mem_tokens<1' "
+                               "--ckpt none --out 'a b' --nodes 2 --shards 3");
     expect_has(&r, "#!/bin/bash\n");
     expect_has(&r, "\n#SBATCH --array=1-3%2\n");
     expect_has(&r, "\n#SBATCH --exclusive\n");
@@ -36,7 +35,6 @@ Test(slurm, a_script)
     expect_has(&r, "seq_tokens>=4");
     expect_has(&r, "mem_tokens<1");
     cr_expect(!strstr(r.out.data, "--nodes 2") && !strstr(r.out.data, "--partial"));
-    ran_free(&r);
     shell_exits(folder, 0, NULL,
                 "$BENCH slurm " CASES "--partial >job.sh && bash -n job.sh && "
                 "grep -q afterany job.sh && grep -q 'merge .* --partial' job.sh && "
@@ -45,17 +43,15 @@ Test(slurm, a_script)
 
 Test(slurm, of_a_study)
 {
-    struct ran r = run_shell(
-        folder, "printf '%s\\n' 'variants = vanilla, xl' 'size = tiny: --layers 1 --d-model 16 "
-                "--heads 2' 'corpus = copies: copy:lag=4,p=0.9,alphabet=8' 'rates = 0.01' "
-                "'steps = 2' 'train = --seq 32 --mem 8 --batch 2' >tiny.study && "
-                "$BENCH slurm tiny.study --backend ref --nodes 2");
-    expect_exit(&r, 0);
+    struct ran r =
+        shell_exits(folder, 0, NULL,
+                    "printf '%s\\n' 'variants = vanilla, xl' 'size = tiny: --layers 1 --d-model 16 "
+                    "--heads 2' 'corpus = copies: copy:lag=4,p=0.9,alphabet=8' 'rates = 0.01' "
+                    "'steps = 2' 'train = --seq 32 --mem 8 --batch 2' >tiny.study && "
+                    "$BENCH slurm tiny.study --backend ref --nodes 2");
     expect_has(&r, " study tiny.study --backend ref --shard auto ");
-    ran_free(&r);
     r = run_bench(folder, "slurm tiny.study --nodes 3"); /* two groups */
     expect_exit(&r, 2);
-    ran_free(&r);
     bench_exits(folder, 2, NULL, "slurm tiny.study --variant xl");
 }
 
@@ -68,10 +64,8 @@ Test(slurm, refuses)
                                       "--save-baseline name"};
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct ran r = run_bench(folder, "slurm " CASES "%s", bad[i]);
-        cr_expect_eq(r.code, 2, "%s: exit %d: %s", bad[i], r.code, r.err.data);
+        struct ran r = bench_exits(folder, 2, NULL, "slurm " CASES "%s", bad[i]);
         cr_expect_eq(r.out.n, 0, "%s: %s", bad[i], r.out.data);
-        ran_free(&r);
     }
     bench_exits(folder, 7, NULL, "slurm none.study");
 }

@@ -3,13 +3,13 @@
  * Verdicts of real trainings whose truth is known: 20 draws of the baseline with other seeds are
  * not shown to differ, and the baseline with its positions off is worse. Models of a few thousand
  * parameters, on a text that repeats what stood two symbols back. */
-#include "harness/learn/train.h"
+#include "harness/learn/train/train.h"
 #include "harness/measure/study_verdict.h"
 #include "tests/support/command_line.h"
+#include "tests/support/failure.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,18 +25,16 @@ static double trained(int seed, const char *more)
 {
     struct options o;
     struct trainer t;
-    struct err e = {""};
     char line[512];
 
     snprintf(line, sizeof(line), LINE "%d%s", seed, more);
-    cr_assert_eq(parse_words(&o, line, &e), OK, "%s", e.msg);
-    cr_assert_eq(trainer_open(&t, &o, &e), OK, "%s", e.msg);
+    MUST(parse_words(&o, line, &failure));
+    MUST(trainer_open(&t, &o, &failure));
     for (int i = 0; i < STEPS; i++)
         trainer_step(&t, (double)i / STEPS);
     t.valid.n = TESTED;
     const double nats = trainer_validate(&t).nll;
     trainer_close(&t);
-    options_free(&o);
     return nats;
 }
 
@@ -63,8 +61,7 @@ Test(study_draws, twenty_of_twenty_not_shown_and_the_planted_one_worse, .timeout
 
     if (SANITIZED)
         cr_skip_test("its numbers are those of the other build");
-    rows.row = calloc(BASELINE + SEEDS * (DRAWS + 1), sizeof(struct study_row));
-    cr_assert_not_null(rows.row);
+    rows.row = room(BASELINE + SEEDS * (DRAWS + 1), sizeof(struct study_row));
     for (int i = 0; i < BASELINE; i++)
         add(&rows, "base", seed++, "");
     for (int d = 0; d < DRAWS; d++) {
@@ -86,5 +83,4 @@ Test(study_draws, twenty_of_twenty_not_shown_and_the_planted_one_worse, .timeout
     }
     cr_expect_eq(alike, DRAWS, "%d of %d", alike, DRAWS);
     study_verdicts_free(&v);
-    free((void *)rows.row);
 }

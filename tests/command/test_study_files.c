@@ -63,7 +63,6 @@ Test(study_files, all_are_tested)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s.study ", names[i]);
     cr_expect_str_eq(r.out.data, want);
-    ran_free(&r);
 }
 
 ParameterizedTestParameters(study_files, as_they_stand) { return every_file(); }
@@ -73,8 +72,7 @@ ParameterizedTest(const int *i, study_files, as_they_stand)
     struct ran r = shell("$BENCH study $S/$N.study --dry-run --threads 1 --format csv", names[*i]);
 
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, ",final,"), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, ",final,");
 }
 
 ParameterizedTestParameters(study_files, cut_down) { return every_file(); }
@@ -85,7 +83,8 @@ ParameterizedTest(const int *i, study_files, cut_down)
     if (SANITIZED)
         cr_skip_test("minutes, and the suite of studies runs the same code");
     struct ran r = shell(
-        "sed -E 's/^steps.*/steps = 2/; s/^rates.*/rates = 1e-3/; s/^seeds.*/seeds = 1/; "
+        "sed -E 's/^steps.*/steps = 2/; s/^budgets.*/budgets = 32..64*2/; "
+        "s/^tune-tokens.*/tune-tokens = 32/; s/^rates.*/rates = 1e-3/; s/^seeds.*/seeds = 1/; "
         "s/^baseline-seeds.*/baseline-seeds = 1/; /^equal/d; s/^tune-seeds.*/tune-seeds = 1/; "
         "s/^train.*mlm.*/train = --objective mlm --seq 8 --mem 0 --batch 2 --eval-every 2/; t; "
         "s/^train.*/train = --seq 8 --mem 8 --batch 2 --eval-every 2/; "
@@ -98,7 +97,6 @@ ParameterizedTest(const int *i, study_files, cut_down)
         "$BENCH study cut.study --threads 1 --out r -q $P",
         names[*i]);
     expect_exit(&r, 0);
-    ran_free(&r);
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
     size_t ok = 0;
@@ -108,5 +106,4 @@ ParameterizedTest(const int *i, study_files, cut_down)
                   "%s: %s: %s", row[k].contender, row[k].status, row[k].status_detail);
     }
     cr_expect_gt(ok, 0);
-    rows_free(&rows);
 }

@@ -21,7 +21,6 @@ Test(study_text, of_one_file)
     expect_exit(&r, 0);
     expect_said(&r, "note: numbers is one text");
     expect_said(&r, "/{study,env}.csv");
-    ran_free(&r);
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
     int finals = 0;
@@ -33,5 +32,4 @@ Test(study_text, of_one_file)
         cr_expect(!strstr(row[i].repro, "--valid"), "%s", row[i].repro);
     }
     cr_expect_eq(finals, 6);
-    rows_free(&rows);
 }

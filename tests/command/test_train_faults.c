@@ -26,56 +26,37 @@
 
 static void make_text(void)
 {
-    char path[FILE_PATH], text[400];
-    struct err e;
+    char text[400];
 
     folder_make();
-    folder_path(path, IN);
-    cr_assert_eq(mkdir(path, 0777), 0);
-    folder_path(path, "text");
+    cr_assert_eq(mkdir(in_folder(IN), 0777), 0);
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = (char)('a' + (i * i + i / 7) % 5);
-    cr_assert_eq(file_replace(path, text, sizeof(text), &e), OK, "%s", e.msg);
+    folder_put("text", text, sizeof(text));
 }
 
 TestSuite(train_faults, .init = make_text, .fini = folder_remove, .timeout = 240);
 
 /* ---- comparing ---------------------------------------------------------------------------- */
 
-static bool exists(const char *name)
-{
-    char path[FILE_PATH];
-
-    folder_path(path, name);
-    return access(path, F_OK) == 0;
-}
-
 static void expect_same_bytes(const char *name, int n)
 {
-    char path[FILE_PATH], kept[FILE_PATH + 8];
-    struct bytes a, b;
-    struct err e = {""};
+    char whole[64];
 
-    folder_path(path, name);
-    snprintf(kept, sizeof(kept), "%s/whole/%s", folder, strrchr(name, '/') + 1);
-    cr_assert_eq(file_read(&a, path, &e), OK, "call %d: %s", n, e.msg);
-    cr_assert_eq(file_read(&b, kept, &e), OK, "%s", e.msg);
+    cr_assert(folder_has(name), "call %d: no %s", n, name);
+    snprintf(whole, sizeof(whole), "whole/%s", strrchr(name, '/') + 1);
+    const struct bytes a = folder_read(name), b = folder_read(whole);
     cr_assert(a.n == b.n && memcmp(a.data, b.data, a.n) == 0, "call %d: %s differs", n, name);
-    free(a.data);
-    free(b.data);
 }
 
 /* The tensors: its metadata have the time that the training took. */
 static void expect_same_state(int n)
 {
-    char path[FILE_PATH], kept[FILE_PATH];
     struct safetensors a, b;
-    struct err e = {""};
 
-    folder_path(path, IN "/m.opt");
-    folder_path(kept, "whole/m.opt");
-    cr_assert_eq(safetensors_open(&a, path, &e), OK, "call %d: %s", n, e.msg);
-    cr_assert_eq(safetensors_open(&b, kept, &e), OK, "%s", e.msg);
+    cr_assert_eq(safetensors_open(&a, in_folder(IN "/m.opt"), &failure), OK, "call %d: %s", n,
+                 failure.msg);
+    MUST(safetensors_open(&b, in_folder("whole/m.opt"), &failure));
     cr_assert_eq(a.n_tensors, b.n_tensors);
     for (int i = 0; i < a.n_tensors; i++) {
         const struct tensor *const x = &a.tensors[i], *const y = &b.tensors[i];
@@ -90,17 +71,12 @@ static void expect_same_state(int n)
 /* Every step once, with the same numbers but for the time. */
 static void expect_same_curve(int n)
 {
-    char text[FILE_PATH];
-    struct rows a, b;
-    struct bytes file;
     size_t lines = 0;
-    struct err e = {""};
 
-    folder_path(text, IN "/m.train.csv");
-    cr_assert_eq(table_read(&a, &tables[TABLE_TRAIN], text, &e), OK, "call %d: %s", n, e.msg);
-    cr_assert_eq(file_read(&file, text, &e), OK, "%s", e.msg);
-    folder_path(text, "whole/m.train.csv");
-    cr_assert_eq(table_read(&b, &tables[TABLE_TRAIN], text, &e), OK, "%s", e.msg);
+    cr_assert(folder_has(IN "/m.train.csv"), "call %d: no curve", n);
+    const struct rows a = must_read_table(in_folder(IN "/m.train.csv"), TABLE_TRAIN);
+    const struct rows b = must_read_table(in_folder("whole/m.train.csv"), TABLE_TRAIN);
+    const struct bytes file = folder_read(IN "/m.train.csv");
     for (size_t i = 0; i < file.n; i++)
         lines += file.data[i] == '\n';
     cr_assert(a.n == b.n && lines == a.n + 1 && file.data[file.n - 1] == '\n',
@@ -112,19 +88,14 @@ static void expect_same_curve(int n)
                       x->valid_nats == y->valid_nats,
                   "call %d: row %zu", n, i);
     }
-    rows_free(&a);
-    rows_free(&b);
-    free(file.data);
 }
 
 /* The files of a training and no other: nothing half written, no lock. */
 static void expect_no_leftovers(int n)
 {
     static const char *const known[] = {"m", "m.best", "m.opt", "m.train.csv", ".", ".."};
-    char path[FILE_PATH];
 
-    folder_path(path, IN);
-    DIR *d = opendir(path);
+    DIR *d = opendir(in_folder(IN));
     cr_assert_not_null(d);
     for (const struct dirent *f; (f = readdir(d));) {
         size_t i = 0;
@@ -157,11 +128,10 @@ static int go_on(const char *how, int at)
     snprintf(line, sizeof(line),
              "exec env %s=\"${BENCH%%/*}/faults.so\" FAULT_IN=" IN " FAULT_HOW=%s FAULT_AT=%d "
              "\"$BENCH\" " SHORT "%s",
-             at ? "LD_PRELOAD" : "UNUSED", how, at, exists(IN "/m") ? "--resume" : "");
+             at ? "LD_PRELOAD" : "UNUSED", how, at, folder_has(IN "/m") ? "--resume" : "");
     struct ran r = run_shell(folder, line);
     const int code = r.code;
     cr_assert(at || code == 0, "ended with %d: %s", code, r.err.data);
-    ran_free(&r);
     return code;
 }
 
@@ -212,7 +182,6 @@ ParameterizedTest(char (*how)[16], train_faults, a_call_fails, .init = make_text
         shell("rm -f " IN "/*", 0);
         struct ran r = run_failing(*how, n, SHORT);
         expect_orderly(&r, *how, n, false);
-        ran_free(&r);
         go_on("", 0); /* also when it was complete: its lock may be left */
         expect_as_undisturbed(n);
     }
@@ -236,20 +205,16 @@ Test(train_faults, the_second_training_is_refused)
     pid_t child;
     char holder[32];
     struct program p = start_long("--eval-every 2", "step 4/", &child);
-    struct ran r = run_bench(folder, LINE "--resume");
-
-    expect_exit(&r, 6);
+    struct ran r = bench_exits(folder, 6, NULL, LINE "--resume");
     snprintf(holder, sizeof(holder), "process %d ", (int)child);
     expect_said(&r, IN "/m");
     expect_said(&r, holder);
-    ran_free(&r);
     bench_exits(folder, 6, NULL, LINE "--force --isolate none");
 
     /* Its child dies with it, and the lock with that. */
     cr_assert_eq(kill(p.pid, SIGKILL), 0);
     r = finish_bench(&p);
     expect_exit(&r, 128 + SIGKILL);
-    ran_free(&r);
     bench_exits(folder, 0, NULL, LINE "--resume --stop-at 1");
     expect_no_leftovers(0);
 }
@@ -263,7 +228,6 @@ static bool told_to_resume(struct program *p, pid_t child)
     struct ran r = finish_bench(p);
     expect_exit(&r, 1);
     const bool told = strstr(r.err.data, "--resume");
-    ran_free(&r);
     return told;
 }
 
@@ -273,7 +237,7 @@ Test(train_faults, resume_is_recommended_where_it_works)
     struct program p = start_long("--eval-every 1000000", "train ", &child);
 
     cr_expect_not(told_to_resume(&p, child), "nothing was saved");
-    cr_expect_not(exists(IN "/m"));
+    cr_expect_not(folder_has(IN "/m"));
 
     p = start_long("--eval-every 2", "step 4/", &child);
     cr_expect(told_to_resume(&p, child));
@@ -282,24 +246,21 @@ Test(train_faults, resume_is_recommended_where_it_works)
     /* --force has removed the earlier checkpoint: nothing goes on from that. */
     p = start_long("--eval-every 1000000 --force", "train ", &child);
     cr_expect_not(told_to_resume(&p, child));
-    cr_expect_not(exists(IN "/m"));
-    cr_expect_not(exists(IN "/m.opt"));
-    cr_expect_not(exists(IN "/m.best"));
+    cr_expect_not(folder_has(IN "/m"));
+    cr_expect_not(folder_has(IN "/m.opt"));
+    cr_expect_not(folder_has(IN "/m.best"));
 }
 
 /* Interrupted before its first step, it has written nothing, and says nothing of files. */
 Test(train_faults, nothing_to_do_writes_nothing)
 {
     shell("exec \"$BENCH\" " SHORT, 0);
-    char path[FILE_PATH];
     struct stat before, after;
 
-    folder_path(path, IN "/m");
+    const char *const path = in_folder(IN "/m");
     cr_assert_eq(stat(path, &before), 0);
-    struct ran r = run_bench(folder, LINE "--steps 4 --resume");
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, LINE "--steps 4 --resume");
     cr_expect_not(strstr(r.err.data, "wrote"), "%s", r.err.data);
-    ran_free(&r);
     cr_assert_eq(stat(path, &after), 0);
     cr_expect_eq(before.st_ino, after.st_ino);
 }

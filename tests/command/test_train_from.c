@@ -4,10 +4,12 @@
 #include "tests/support/program.h"
 #include "tests/support/published_folder.h"
 #include "tests/support/tiny_tokenizer.h"
-#include "variants/model/lm.h"
-#include "variants/model/weights.h"
+#include "variants/model/import/weights.h"
+#include "variants/model/lm/lm.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 TestSuite(train_from, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -22,17 +24,11 @@ static void write_ids(const char *name, bool header)
     enum { N = 4000, HEADER = 512 };
     uint16_t ids[HEADER + N] = {0};
     const int32_t said[3] = {20240520, 1, N};
-    char path[FILE_PATH];
 
     memcpy(ids, said, sizeof(said));
     for (int i = 0; i < N; i++)
         ids[HEADER + i] = (uint16_t)(i * 7 % 60);
-    folder_path(path, name);
-    FILE *const f = fopen(path, "wb");
-    cr_assert_not_null(f);
-    cr_assert_eq(fwrite(header ? ids : ids + HEADER, 2, header ? HEADER + N : N, f),
-                 header ? HEADER + N : N);
-    cr_assert_eq(fclose(f), 0);
+    folder_put(name, header ? ids : ids + HEADER, sizeof(*ids) * (header ? HEADER + N : N));
 }
 
 struct loaded {
@@ -43,15 +39,14 @@ struct loaded {
 static void load(struct loaded *to, const char *path)
 {
     struct weights w;
-    struct err e = {""};
 
     *to = (struct loaded){0};
-    cr_assert_eq(weights_open(&w, path, &e), OK, "%s", e.msg);
-    cr_assert_eq(lm_init(&to->m, &w.config, &e), OK, "%s", e.msg);
+    MUST(weights_open(&w, path, &failure));
+    MUST(lm_init(&to->m, &w.config, &failure));
     params_place(&to->m.params, &to->a);
-    cr_assert_eq(arena_place(&to->a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    MUST(arena_place(&to->a, HUGE_NEVER, NULL, NULL, &failure));
     params_place(&to->m.params, &to->a);
-    cr_assert_eq(weights_load(&w, &to->m.params, &e), OK, "%s", e.msg);
+    MUST(weights_load(&w, &to->m.params, &failure));
     weights_close(&w);
 }
 
@@ -61,15 +56,34 @@ static void unload(struct loaded *l)
     arena_release(&l->a);
 }
 
-static void run_fine(const char *line) { bench_exits(folder, 0, NULL, "%s", line); }
-
-static const char *golden(char path[FILE_PATH], const char *name)
+static __attribute__((format(printf, 1, 2))) void run_fine(const char *fmt, ...)
 {
+    char line[2 * FILE_PATH];
+    va_list ap;
+
+    va_start(ap, fmt);
+    cr_assert_lt(vsnprintf(line, sizeof(line), fmt, ap), (int)sizeof(line));
+    va_end(ap);
+    bench_exits(folder, 0, NULL, "%s", line);
+}
+
+static const char *golden(const char *name)
+{
+    static char path[FILE_PATH];
     char here[FILE_PATH];
 
     cr_assert_not_null(realpath(GOLDEN, here));
     snprintf(path, FILE_PATH, "%.3000s/%s", here, name);
     return path;
+}
+
+static void expect_meta(const char *name, const char *key, const char *want)
+{
+    struct safetensors s;
+
+    MUST(safetensors_open(&s, in_folder(name), &failure));
+    cr_expect_str_eq(safetensors_meta(&s, key), want);
+    safetensors_close(&s);
 }
 
 /* Of every kind of published model: parameters of the pattern move, all others have the bits that
@@ -102,19 +116,14 @@ Test(train_from, changes_what_it_is_told_to)
 
     write_ids("ids.bin", true);
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        char path[FILE_PATH], out[FILE_PATH], line[2 * FILE_PATH];
+        const char *const path = golden(models[i]);
         struct loaded before, after;
         int moved = 0, kept = 0;
-        golden(path, models[i]);
-        snprintf(
-            line, sizeof(line),
-            "train --from %s --tokens ids.bin --train-only 'layers.1.*' --ckpt out.safetensors "
-            "--force --steps 3" SHORT,
-            path);
-        run_fine(line);
-        folder_path(out, "out.safetensors");
+        run_fine("train --from %s --tokens ids.bin --train-only 'layers.1.*' --ckpt "
+                 "out.safetensors --force --steps 3" SHORT,
+                 path);
         load(&before, path);
-        load(&after, out);
+        load(&after, in_folder("out.safetensors"));
         cr_assert_eq(before.m.params.n, after.m.params.n);
         for (int k = 0; k < before.m.params.n; k++) {
             const struct param *const a = &before.m.params.v[k], *const b = &after.m.params.v[k];
@@ -171,17 +180,13 @@ Test(train_from, first_step_is_the_publishers)
     for (size_t i = 0; i < ARRAY_LEN(first_steps); i++) {
         const struct first_step *const want = &first_steps[i];
         const double unit = 2e-6;
-        char path[FILE_PATH], line[2 * FILE_PATH];
         double loss = 0, norm = 0;
-        snprintf(line, sizeof(line),
-                 "train --from %s --tokens ids.bin --ckpt out.safetensors --force --steps 1 --seq "
+        run_fine("train --from %s --tokens ids.bin --ckpt out.safetensors --force --steps 1 --seq "
                  "16 --mem 0 --batch 1 --lr 0.001 --lr-warmup 0 --log-every 1 -q --backend ref "
                  "--threads 1",
-                 golden(path, want->model));
-        run_fine(line);
+                 golden(want->model));
         struct ran r = run_shell(folder, "sed -n 2p out.safetensors.train.csv | cut -d, -f7,9");
         cr_expect_eq(sscanf(r.out.data, "%lf,%lf", &loss, &norm), 2, "%s", r.out.data);
-        ran_free(&r);
         cr_expect_float_eq(loss / want->loss, 1, want->magnified > 100 ? 10 * unit : unit,
                            "%s: loss %.9g", want->model, loss);
         cr_expect_float_eq(norm / want->norm, 1, want->magnified * unit, "%s: norm %.9g",
@@ -191,41 +196,31 @@ Test(train_from, first_step_is_the_publishers)
 
 static double loss_of(const char *ckpt)
 {
-    char line[256];
-
-    snprintf(line, sizeof(line),
-             "eval --ckpt %s --tokens ids.bin --tokens-type uint16 --seq 16 --mem 0 --format csv "
-             "--columns nll_nats_per_token --backend ref --threads 1 -q",
-             ckpt);
-    struct ran r = run_bench(folder, "%s", line);
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(
+        folder, 0, NULL,
+        "eval --ckpt %s --tokens ids.bin --tokens-type uint16 --seq 16 --mem 0 --format csv "
+        "--columns nll_nats_per_token --backend ref --threads 1 -q",
+        ckpt);
     const char *const row = strchr(r.out.data, '\n');
+
     cr_assert_not_null(row, "%s", r.out.data);
-    const double x = strtod(row + 1, NULL);
-    ran_free(&r);
-    return x;
+    return strtod(row + 1, NULL);
 }
 
 /* A text that follows a rule is learnt, and a training that was stopped goes on to the same bits. */
 Test(train_from, learns_and_resumes)
 {
-    char path[FILE_PATH], line[2 * FILE_PATH], one[FILE_PATH], two[FILE_PATH];
+    const char *const path = golden("llama_gqa_bf16");
     struct loaded a, b;
 
     write_ids("ids.bin", false);
-    golden(path, "llama_gqa_bf16");
-    for (int parts = 1; parts <= 2; parts++) {
-        snprintf(line, sizeof(line),
-                 "train --from %s --tokens ids.bin --tokens-type uint16 --ckpt %d.safetensors "
+    for (int parts = 1; parts <= 2; parts++)
+        run_fine("train --from %s --tokens ids.bin --tokens-type uint16 --ckpt %d.safetensors "
                  "--steps 40 --stop-at %d" SHORT,
                  path, parts, 40 / parts);
-        run_fine(line);
-    }
     run_fine("train --ckpt 2.safetensors --resume --stop-at 40 -q");
-    folder_path(one, "1.safetensors");
-    folder_path(two, "2.safetensors");
-    load(&a, one);
-    load(&b, two);
+    load(&a, in_folder("1.safetensors"));
+    load(&b, in_folder("2.safetensors"));
     for (int k = 0; k < a.m.params.n; k++)
         cr_expect_eq(
             memcmp(a.m.params.v[k].data, b.m.params.v[k].data, a.m.params.v[k].n * sizeof(float)),
@@ -243,21 +238,14 @@ Test(train_from, learns_and_resumes)
 /* The model's own tokenizer makes the tokens, and stands beside the new checkpoint. */
 Test(train_from, keeps_the_tokenizer)
 {
-    char path[FILE_PATH];
-    struct safetensors s;
-    struct err e;
-
     published_copy("gpt2_plain");
     published_write("vocab.txt", WORDS, strlen(WORDS));
     folder_put_text("text.txt", TEXT TEXT TEXT TEXT);
     run_fine("train --from model --corpus text.txt --ckpt out.safetensors --steps 2 --seq 4 "
              "--batch 2 -q");
-    folder_path(path, "out.safetensors");
-    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
-    cr_expect_str_eq(safetensors_meta(&s, "unit"), "word");
-    cr_expect_str_eq(safetensors_meta(&s, "source"), "model");
-    cr_expect_str_eq(safetensors_meta(&s, "tokenizer"), "out.safetensors.tokenizer");
-    safetensors_close(&s);
+    expect_meta("out.safetensors", "unit", "word");
+    expect_meta("out.safetensors", "source", "model");
+    expect_meta("out.safetensors", "tokenizer", "out.safetensors.tokenizer");
     run_fine("eval --ckpt out.safetensors --corpus text.txt --seq 4 --mem 0 -q");
     run_fine("eval --ckpt out.safetensors.best --corpus text.txt --seq 4 --mem 0 -q");
     run_fine("train --ckpt out.safetensors --resume --steps 3 -q");
@@ -284,38 +272,22 @@ Test(train_from, refuses)
         {" --corpus copy:lag=8,groups=2", "copy"},
         {" --tokens-type uint16 --corpus ids.bin", "--tokens-type"},
     };
-    char path[FILE_PATH], line[2 * FILE_PATH];
 
     write_ids("ids.bin", true);
-    golden(path, "gpt2_plain");
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        snprintf(line, sizeof(line), "train --from %s --ckpt out.safetensors --mem 0%s%s", path,
-                 strstr(wrong[i].more, "--seq") ? "" : " --seq 8", wrong[i].more);
-        struct ran r = run_bench(folder, "%s", line);
-        cr_expect_neq(r.code, 0, "%s", line);
-        cr_expect(strstr(r.err.data, wrong[i].says), "%s: %s", line, r.err.data);
-        ran_free(&r);
+        struct ran r = run_bench(folder, "train --from %s --ckpt out.safetensors --mem 0%s%s",
+                                 golden("gpt2_plain"),
+                                 strstr(wrong[i].more, "--seq") ? "" : " --seq 8", wrong[i].more);
+        cr_expect_neq(r.code, 0, "%s", wrong[i].more);
+        cr_expect(strstr(r.err.data, wrong[i].says), "%s: %s", wrong[i].more, r.err.data);
     }
     struct ran r = run_bench(folder, "train --tokens ids.bin --ckpt out.safetensors -V rope");
     cr_expect(r.code != 0 && strstr(r.err.data, "--from"), "%s", r.err.data);
-    ran_free(&r);
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
 #define OURS " --steps 2 --batch 2 --seq 8 --threads 1 --pin none --backend ref -q --ckpt "
-
-static void expect_meta(const char *name, const char *key, const char *want)
-{
-    char path[FILE_PATH];
-    struct safetensors s;
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
-    cr_expect_str_eq(safetensors_meta(&s, key), want);
-    safetensors_close(&s);
-}
 
 /* What was trained on a generated source goes on with it, now and when it is resumed, and with the
  * memory that it had. */
@@ -323,14 +295,11 @@ Test(train_from, goes_on_with_its_own_source)
 {
     static const char *const sources[] = {"copy:lag=6,alphabet=4,groups=2",
                                           "copy:lag=9,alphabet=30", "recall:", "flipflop:"};
-    char line[512];
 
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        snprintf(line, sizeof(line),
-                 "train --variant xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus %s" OURS
+        run_fine("train --variant xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus %s" OURS
                  "a.safetensors --force",
                  sources[i]);
-        run_fine(line);
         run_fine("train --from a.safetensors" OURS "b.safetensors --force");
         expect_meta("b.safetensors", "corpus", sources[i]);
         expect_meta("b.safetensors", "mem", "6");
@@ -382,12 +351,11 @@ Test(train_from, refuses_symbols_that_the_model_lacks)
          2, "--valid"},
     };
     uint16_t eight[4000];
-    char line[512], path[FILE_PATH];
+    char line[512];
 
     for (size_t i = 0; i < ARRAY_LEN(eight); i++)
         eight[i] = i % 8;
-    folder_path(path, "eight.bin");
-    cr_assert_eq(file_replace(path, (const char *)eight, sizeof(eight), NULL), OK);
+    folder_put("eight.bin", eight, sizeof(eight));
     write_ids("ids.bin", false);
     folder_put_text("text", TEXT TEXT TEXT TEXT);
     run_fine("train -V xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus "
@@ -409,6 +377,5 @@ Test(train_from, refuses_symbols_that_the_model_lacks)
         cr_expect(lines[i].code == 0 || r.code % 4 == 0, "%s: a file has changed", lines[i].line);
         cr_expect(strstr(r.err.data, lines[i].says), "%s: %s", lines[i].line, r.err.data);
         cr_expect(lines[i].code == 0 || strstr(r.err.data, "  -> "), "%s", r.err.data);
-        ran_free(&r);
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every way to place, isolate and choose cases; cases that cannot run; rows that are run again. */
+#include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
-#include "tests/support/simd.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/backends/backend.h"
 
@@ -28,15 +28,12 @@ Test(ways, many_cases_in_this_process)
     cr_assert_eq(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
     if (CPU_COUNT(&cpus) < 2)
         cr_skip_test("needs two CPUs");
-    struct ran r =
-        run_bench(folder, "--variant xl --backend ref," SIMD " --workload attn --seq 6,8 "
-                          "--mem 0 --isolate none --threads 2,1 " BRIEF);
-    expect_exit(&r, 0);
+    bench_exits(folder, 0, NULL,
+                "--variant xl --backend ref," SIMD " --workload attn --seq 6,8 "
+                "--mem 0 --isolate none --threads 2,1 " BRIEF);
     struct rows rows = latency_of("r/latest");
     cr_expect_eq(rows.n, 8);
     cr_expect_eq(count_status(&rows, "ok"), 8);
-    rows_free(&rows);
-    ran_free(&r);
 }
 
 /* ---- each way to run a case --------------------------------------------------------------- */
@@ -81,12 +78,11 @@ ParameterizedTest(struct way *w, ways, each, .timeout = 120)
 
     if (w->cpus && sysconf(_SC_NPROCESSORS_ONLN) < 2)
         cr_skip_test("needs two CPUs");
-    struct ran r = run_bench(folder,
-                             BRIEF "--variant shaw,xl --backend auto --filter "
-                                   "'!backend:openblas' --filter '!backend:onednn' --filter "
-                                   "'!backend:avx512' --workload layer %s %s %s",
-                             w->words, threads, shape);
-    expect_exit(&r, 0);
+    bench_exits(folder, 0, NULL,
+                BRIEF "--variant shaw,xl --backend auto --filter "
+                      "'!backend:openblas' --filter '!backend:onednn' --filter "
+                      "'!backend:avx512' --workload layer %s %s %s",
+                w->words, threads, shape);
     latency = latency_of("r/latest");
     cr_expect(latency.n == 4 || latency.n == 2, "%s: %zu rows", w->words, latency.n);
     for (size_t i = 0; i < latency.n; i++) {
@@ -100,32 +96,26 @@ ParameterizedTest(struct way *w, ways, each, .timeout = 120)
         cr_expect(strstr(value, w->value), "%s: %s is %s", w->words, w->column, value);
         cr_expect(row->max_rel_err <= row->err_limit, "%s", w->words);
     }
-    rows_free(&latency);
-    ran_free(&r);
 }
 
 Test(ways, threads_are_an_axis)
 {
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
         cr_skip_test("needs two CPUs");
-    struct ran r =
-        run_bench(folder, BRIEF "--variant xl --backend ref --workload attn --seq 9 --mem "
-                                "3 --threads 1,2");
-    expect_exit(&r, 0);
+    bench_exits(folder, 0, NULL,
+                BRIEF "--variant xl --backend ref --workload attn --seq 9 --mem "
+                      "3 --threads 1,2");
     struct rows rows = latency_of("r/latest");
     cr_assert_eq(rows.n, 2);
     cr_expect_eq(((struct latency_row *)rows.row)[0].threads_seen, 1);
     cr_expect_eq(((struct latency_row *)rows.row)[1].threads_seen, 2);
-    rows_free(&rows);
-    ran_free(&r);
 }
 
 Test(ways, unchecked_rows_say_so)
 {
-    struct ran r =
-        run_bench(folder, TINY "--variant xl --backend auto --workload attn --seq 4 --mem "
-                               "0 --no-check --format table");
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL,
+                               TINY "--variant xl --backend auto --workload attn --seq 4 --mem "
+                                    "0 --no-check --format table");
     struct rows rows = latency_of("r/latest");
     for (size_t i = 0; i < rows.n; i++) {
         const struct latency_row *row = (const struct latency_row *)rows.row + i;
@@ -133,9 +123,7 @@ Test(ways, unchecked_rows_say_so)
         cr_expect_eq(strncmp(row->status_detail, "unchecked", 9), 0, "%s", row->status_detail);
         cr_expect(isnan(row->max_abs_err) && isnan(row->max_rel_err) && isnan(row->err_limit));
     }
-    cr_expect(strstr(r.out.data, " !"), "%s", r.out.data);
-    rows_free(&rows);
-    ran_free(&r);
+    HAS(r.out.data, " !");
 }
 
 /* The same seed gives the same results in every run, and another seed others. */
@@ -153,8 +141,6 @@ Test(ways, a_run_can_be_repeated)
         expect_exit(&r, 0);
         struct rows rows = latency_of("r/latest");
         err[i] = ((struct latency_row *)rows.row)->max_rel_err;
-        rows_free(&rows);
-        ran_free(&r);
     }
     cr_expect_eq(err[0], err[1]);
     cr_expect_neq(err[0], err[2]);
@@ -165,11 +151,9 @@ Test(ways, a_run_can_be_repeated)
 /* Fifty gigabytes of operands: rows that say so, without allocating them. */
 Test(ways, cases_larger_than_memory_are_skipped)
 {
-    struct ran r = run_bench(folder, TINY "--variant xl --backend ref --workload attn --seq 65536 "
-                                          "--mem 65536 --batch 64 --d-model 2048 --heads 8");
-
-    expect_exit(&r, 77);
-    expect_said(&r, "xl attn seq=65536 mem=65536 ref needs 1");
+    struct ran r = bench_exits(folder, 77, "xl attn seq=65536 mem=65536 ref needs 1",
+                               TINY "--variant xl --backend ref --workload attn --seq 65536 "
+                                    "--mem 65536 --batch 64 --d-model 2048 --heads 8");
     expect_said(&r, " GiB free  -> row marked skipped(memory); lower --seq or --batch");
     struct rows rows = latency_of("r/latest"), memory = must_read(folder, "r/latest", TABLE_MEMORY);
     const struct latency_row *row = rows.row;
@@ -180,9 +164,6 @@ Test(ways, cases_larger_than_memory_are_skipped)
     cr_expect(isnan(row->median_ns) && row->samples == I64_EMPTY);
     cr_expect(m->arena_peak_bytes > (int64_t)64 << 30, "what it would take is known");
     cr_expect_eq(m->rss_peak_bytes, I64_EMPTY);
-    rows_free(&rows);
-    rows_free(&memory);
-    ran_free(&r);
 }
 
 Test(ways, skipped_rows_do_not_change_the_code)
@@ -190,16 +171,13 @@ Test(ways, skipped_rows_do_not_change_the_code)
     struct ran r = run_bench(folder, "-q " TINY "--variant xl --backend ref --workload attn --seq "
                                      "4,65536 --mem 65536 --batch 16 --d-model 8192 --heads 64 "
                                      "--filter 'seq<=4' --filter 'mem<=65536'");
-    ran_free(&r);
-    r = run_bench(folder, "-q " TINY "--variant xl --backend ref --workload attn --seq 4 --mem 0 "
-                          "--batch 1,1048576 --d-model 8192 --heads 64");
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL,
+                    "-q " TINY "--variant xl --backend ref --workload attn --seq 4 --mem 0 "
+                    "--batch 1,1048576 --d-model 8192 --heads 64");
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     struct rows rows = latency_of("r/latest");
     cr_expect_eq(count_status(&rows, "ok"), 1);
     cr_expect_eq(count_status(&rows, "skipped"), 1);
-    rows_free(&rows);
-    ran_free(&r);
 }
 
 /* ---- rerun -------------------------------------------------------------------------------- */
@@ -212,28 +190,23 @@ Test(ways, a_row_is_run_again_by_its_id)
     char first[TEXT_SIZE], id[TEXT_SIZE];
 
     expect_exit(&r, 0);
-    ran_free(&r);
     struct rows rows = latency_of("r/latest");
     cr_assert_eq(rows.n, 3);
     text_put(first, sizeof(first), ((struct latency_row *)rows.row)->run_id);
     for (size_t i = 0; i < rows.n; i++) { /* the latest run changes, the rows are still found */
         const struct latency_row *was = (struct latency_row *)rows.row + i;
-        r = run_bench(folder,
-                      "rerun %.10s -q --out r --max-time 0.003 --min-samples 3 --warmup-ms 0 "
-                      "--block-ms 0.5 --columns case_id,status",
-                      was->case_id);
-        expect_exit(&r, 0);
+        r = bench_exits(folder, 0, NULL,
+                        "rerun %.10s -q --out r --max-time 0.003 --min-samples 3 --warmup-ms 0 "
+                        "--block-ms 0.5 --columns case_id,status",
+                        was->case_id);
         snprintf(id, sizeof(id), "%.20s,ok\n", was->case_id);
         cr_expect(strstr(r.out.data, id), "%s: %s", was->repro, r.out.data);
-        ran_free(&r);
         struct rows again = latency_of("r/latest");
         const struct latency_row *is = again.row;
         cr_assert_eq(again.n, 1);
         cr_expect_str_eq(is->repro, was->repro);
         cr_expect_str_neq(is->run_id, first);
-        rows_free(&again);
     }
-    rows_free(&rows);
 }
 
 Test(ways, rerun_of_what_is_not_there)
@@ -241,11 +214,8 @@ Test(ways, rerun_of_what_is_not_there)
     bench_exits(folder, 0, NULL,
                 "-q " TINY "--variant xl --backend ref --workload attn --seq 4,5 "
                 "--mem 0");
-    struct ran r = run_bench(folder, "rerun zzz --out r");
-    expect_exit(&r, 2);
-    expect_said(&r, "bench: no case \"zzz\" in ");
+    struct ran r = bench_exits(folder, 2, "bench: no case \"zzz\" in ", "rerun zzz --out r");
     expect_said(&r, "  -> see the column case_id of latency.csv");
-    ran_free(&r);
     bench_exits(folder, 2, "bench: more than one case \"\" in ", "rerun '' --out r");
 }
 
@@ -261,13 +231,11 @@ Test(ways, libraries_are_silent)
     cr_assert_eq(setenv("ONEDNN_VERBOSE", "2", 1), 0);
     cr_assert_eq(setenv("MKL_VERBOSE", "1", 1), 0);
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        struct ran r = run_bench(folder,
-                                 "--variant xl --backend onednn --workload attn --seq 8 --mem "
-                                 "0 -q --format csv --columns backend --isolate %s " TINY,
-                                 ways[i]);
-        expect_exit(&r, 0);
+        struct ran r = bench_exits(folder, 0, NULL,
+                                   "--variant xl --backend onednn --workload attn --seq 8 --mem "
+                                   "0 -q --format csv --columns backend --isolate %s " TINY,
+                                   ways[i]);
         cr_expect_str_eq(r.out.data, "backend\nonednn\n", "%s", ways[i]);
-        ran_free(&r);
     }
 }
 
@@ -276,12 +244,12 @@ Test(ways, too_little_address_space, .timeout = 240)
 {
     if (SANITIZED || !backend_find("openblas"))
         cr_skip_test("needs OpenBLAS, and no sanitizer");
-    struct ran r = run_shell(folder, "ulimit -v 200000 && exec \"$BENCH\" --version");
-    expect_exit(&r, 1);
-    expect_said(&r, "bench: too little address space for OpenBLAS, 128 MiB per thread  -> raise "
-                    "ulimit -v, or set OMP_NUM_THREADS\n");
+    struct ran r =
+        shell_exits(folder, 1,
+                    "bench: too little address space for OpenBLAS, 128 MiB per thread  -> raise "
+                    "ulimit -v, or set OMP_NUM_THREADS\n",
+                    "ulimit -v 200000 && exec \"$BENCH\" --version");
     cr_expect_str_eq(r.out.data, "");
-    ran_free(&r);
 }
 
 /* ---- small stacks -------------------------------------------------------------------------- */
@@ -292,16 +260,14 @@ Test(ways, small_stacks, .timeout = 600)
 {
     if (SANITIZED)
         cr_skip_test("frames are larger under sanitizers");
-    struct ran r = run_shell(folder, "ulimit -s 256; export OMP_STACKSIZE=128k; exec \"$BENCH\" -q "
-                                     "--variant talking,xl --workload "
-                                     "layer --phase fwd_bwd --seq 160 --mem 0 --pin none " BRIEF
-                                     "--d-model 520 --threads 2");
-    expect_exit(&r, 0);
+    shell_exits(folder, 0, NULL,
+                "ulimit -s 256; export OMP_STACKSIZE=128k; exec \"$BENCH\" -q "
+                "--variant talking,xl --workload "
+                "layer --phase fwd_bwd --seq 160 --mem 0 --pin none " BRIEF
+                "--d-model 520 --threads 2");
     struct rows rows = latency_of("r/latest");
     cr_expect_gt(rows.n, 0);
     cr_expect_eq(count_status(&rows, "ok"), (int)rows.n);
-    rows_free(&rows);
-    ran_free(&r);
 }
 
 /* Below that a sentence, no signal. LLVM's runtime gives a thread a little more than it is told. */
@@ -323,11 +289,9 @@ Test(ways, too_small_stacks)
     if (SANITIZED)
         cr_skip_test("needs small frames");
     for (size_t i = 0; i < ARRAY_LEN(small); i++) {
-        struct ran r = run_shell(folder, small[i].line);
-        expect_exit(&r, small[i].code);
+        struct ran r = shell_exits(folder, small[i].code, NULL, small[i].line);
         cr_expect(strstr(r.err.data, small[i].said) || strstr(r.out.data, small[i].said), "%s%s",
                   r.out.data, r.err.data); /* a case's are in its row */
-        ran_free(&r);
     }
 }
 
@@ -341,7 +305,6 @@ Test(ways, cool_down)
     struct ran r = run_bench(folder, "%s --seq 4,5,6 --cool-down 1", line);
     clock_gettime(CLOCK_MONOTONIC, &to);
     expect_exit(&r, 0);
-    ran_free(&r);
     const double s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
     cr_expect_geq(s, 2);
     struct rows rows = latency_of("r/latest");
@@ -349,6 +312,5 @@ Test(ways, cool_down)
         const double ratio = ((const struct latency_row *)rows.row)[i].clock_ratio;
         cr_expect(ratio > 0 && ratio < 1.5, "%g", ratio);
     }
-    rows_free(&rows);
     bench_exits(folder, 2, NULL, "%s --seq 4 --cool-down -1", line);
 }

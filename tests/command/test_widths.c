@@ -15,11 +15,13 @@ static void run_words(void *arg)
     _exit(99);
 }
 
-static void expect_fits(struct view *v, char *words)
+static struct view v; /* of the last */
+
+static void expect_fits(char *words)
 {
-    watch(v, ON_STDOUT, 80, run_words, words);
-    cr_expect_eq(v->code, 0, "%s: %s%s", words, v->screen, v->file);
-    cr_expect_leq(widest(v->screen), 80, "%s: %s", words, v->screen);
+    watch(&v, ON_STDOUT, 80, run_words, words);
+    cr_expect_eq(v.code, 0, "%s: %s%s", words, v.screen, v.file);
+    cr_expect_leq(widest(v.screen), 80, "%s: %s", words, v.screen);
 }
 
 Test(widths, lists_fit)
@@ -29,10 +31,9 @@ Test(widths, lists_fit)
                                "list cases --variant xl,linear --workload attn --seq 8"};
     static const char *const says[] = {" realformer-mean ", "\nonednn ", "\nlatency ",
                                        "realformer-mean ", "linear "};
-    static struct view v;
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        expect_fits(&v, lists[i]);
+        expect_fits(lists[i]);
         cr_expect(strstr(v.screen, says[i]), "%s: %s", lists[i], v.screen);
     }
 }
@@ -42,25 +43,22 @@ Test(widths, help_fits)
 {
     static const char *const pages[] = {"--help",      "sweep --help", "train --help",
                                         "gate --help", "plot --help",  "study --help"};
-    static struct view v;
     char words[64];
 
     for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
         snprintf(words, sizeof(words), "%s", pages[i]);
         watch(&v, ON_STDOUT, 60, run_words, words);
         cr_expect_leq(widest(v.screen), 60, "%s: %s", words, v.screen);
-        cr_expect(strstr(v.screen, "Usage: bench"), "%s", v.screen);
+        HAS(v.screen, "Usage: bench");
     }
 }
 
 Test(widths, one_variant_of_the_list)
 {
-    struct ran r = run_bench(folder, "list variants --variant roformer,xl --format csv --columns "
-                                     "variant,alias");
-
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL,
+                               "list variants --variant roformer,xl --format csv --columns "
+                               "variant,alias");
     cr_expect_str_eq(r.out.data, "variant,alias\nrope,roformer\nxl,\n");
-    ran_free(&r);
 }
 
 /* The word after `list variants`: a family, with or without "family:", or names. */
@@ -82,38 +80,31 @@ Test(widths, variants_of_a_word)
         cr_expect_str_eq(r.out.data, same.out.data, "%s", words[i][0]);
         cr_expect(i > 1 || (strstr(r.out.data, "\nsparse,") && !strstr(r.out.data, "\nfull,")),
                   "%s", r.out.data);
-        ran_free(&r);
-        ran_free(&same);
     }
 }
 
 Test(widths, a_diagnosis_fits)
 {
     static char words[] = "doctor --threads 1 || true";
-    static struct view v;
 
     watch(&v, ON_STDOUT, 60, run_words, words);
     cr_expect_leq(widest(v.screen), 60, "%s", v.screen);
-    expect_fits(&v, words);
-    cr_expect(strstr(v.screen, "A/A test") && strstr(v.screen, "fix"), "%s", v.screen);
+    expect_fits(words);
+    HAS(v.screen, "A/A test", "fix");
 }
 
 /* What was lost and by how much comes before how it was trained. */
 Test(widths, a_study_fits)
 {
-    char *const study = realpath("results/reference/recipes", NULL);
+    char *const study = kept(realpath("results/reference/recipes", NULL));
     char words[FILE_PATH + 32];
-    static struct view v;
 
     cr_assert(study);
     snprintf(words, sizeof(words), "study %s", study);
-    free(study);
     watch(&v, ON_STDOUT, 60, run_words, words);
     cr_expect_leq(widest(v.screen), 60, "%s", v.screen);
-    expect_fits(&v, words);
-    cr_expect(strstr(v.screen, " test_nats ") && strstr(v.screen, " diff_nats ") &&
-                  strstr(v.screen, " verdict"),
-              "%s", v.screen);
+    expect_fits(words);
+    HAS(v.screen, " test_nats ", " diff_nats ", " verdict");
     cr_expect_not(strstr(v.screen, " lr "), "%s", v.screen);
 }
 
@@ -121,16 +112,13 @@ Test(widths, a_study_fits)
  * asked for. */
 Test(widths, scores_fit)
 {
-    char *const model = realpath("results/models/xl.safetensors", NULL);
+    char *const model = kept(realpath("results/models/xl.safetensors", NULL));
     char words[FILE_PATH + 128];
-    static struct view v;
 
     cr_assert(model);
     snprintf(words, sizeof(words), "eval --ckpt %s --mem 0,64 --bytes 2Ki --threads 1 --out r",
              model);
-    free(model);
-    expect_fits(&v, words);
-    cr_expect(strstr(v.screen, " bits/symbol ") && strstr(v.screen, " floor ppl/symbol "), "%s",
-              v.screen);
+    expect_fits(words);
+    HAS(v.screen, " bits/symbol ", " floor ppl/symbol ");
     cr_expect_eq(count(v.screen, "\n"), 4, "two lengths of context: %s", v.screen);
 }

@@ -13,13 +13,10 @@ TestSuite(compare_axes, .init = folder_make, .fini = folder_remove, .timeout = 2
 static struct run written(int stride, double (*factor)(int i))
 {
     struct rundir d;
-    struct run r;
-    struct err e;
 
     made_open(&d, "aaaa");
     many_write(&d, stride, factor);
-    made_close(&d, "host", "CPU");
-    cr_assert_eq(run_read(&r, d.path, &e), OK, "%s", e.msg);
+    const struct run r = made_read(&d);
     folder_remove();
     folder_make();
     return r;
@@ -60,10 +57,9 @@ Test(compare_axes, each_row_meets_its_base)
 
     for (size_t k = 0; k < ARRAY_LEN(axes); k++) {
         struct comparisons c = {0};
-        struct err e = {""};
         bool met[MANY] = {false};
-        cr_assert_eq(compare_axis(&c, &run, axes[k].axis, axes[k].base, 0.02, 1, &e), OK, "%s: %s",
-                     axes[k].axis, e.msg);
+        cr_assert_eq(compare_axis(&c, &run, axes[k].axis, axes[k].base, 0.02, 1, &failure), OK,
+                     "%s: %s", axes[k].axis, failure.msg);
         cr_assert_eq(c.n, MANY / 2, "%s: %d", axes[k].axis, c.n);
         for (int n = 0; n < c.n; n++) {
             const struct comparison *const one = &c.v[n];
@@ -83,7 +79,6 @@ Test(compare_axes, each_row_meets_its_base)
         }
         comparisons_free(&c);
     }
-    run_free(&run);
 }
 
 static double grows(int i) { return 1 + 0.01 * i; }
@@ -116,6 +111,4 @@ Test(compare_axes, rows_of_two_runs_meet)
     }
     cr_expect(times == MANY && scores == MANY);
     comparisons_free(&c);
-    run_free(&before);
-    run_free(&after);
 }

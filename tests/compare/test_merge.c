@@ -20,19 +20,14 @@ static const char AXES[] = "bench --variant base,gqa,bert,gla --workload attn,la
 /* Every case of the whole plan is in exactly one shard, with its whole group, in its order. */
 Test(merge, shards_are_the_plan)
 {
-    struct options o;
-    struct plan whole;
-
-    must_plan(&whole, &o, AXES + strlen("bench "));
+    struct plan whole = planned(AXES + strlen("bench "));
     for (int n = 1; n <= 9; n += n < 4 ? 1 : 5) {
-        int *owner = calloc((size_t)whole.n, sizeof(*owner)), cases = 0, groups = 0;
+        int *owner = room((size_t)whole.n, sizeof(*owner)), cases = 0, groups = 0;
         for (int i = 1; i <= n; i++) {
-            struct options po;
-            struct plan part;
             char line[256];
             int last = -1;
             snprintf(line, sizeof(line), "%s --shard %d/%d", AXES + strlen("bench "), i, n);
-            must_plan(&part, &po, line);
+            struct plan part = planned("%s", line);
             for (int k = 0; k < part.n; k++) {
                 int at = 0;
                 while (at < whole.n && strcmp(whole.cases[at].case_id, part.cases[k].case_id) != 0)
@@ -46,16 +41,13 @@ Test(merge, shards_are_the_plan)
             }
             cases += part.n;
             groups += part.groups;
-            drop_plan(&part, &po);
         }
         cr_expect_eq(cases, whole.n, "n = %d", n);
         cr_expect_eq(groups, whole.groups, "n = %d", n);
         for (int k = 1; k < whole.n; k++)
             if (whole.cases[k].group == whole.cases[k - 1].group)
                 cr_expect_eq(owner[k], owner[k - 1], "n = %d cuts a group", n);
-        free(owner);
     }
-    drop_plan(&whole, &o);
 }
 
 Test(merge, shard_words)
@@ -111,8 +103,6 @@ Test(merge, is_the_unsharded_run)
         const struct memory_row *w = whole.row, *m = merged.row;
         for (size_t i = 0; i < whole.n && ids[k] == TABLE_MEMORY; i++)
             cr_expect_eq(w[i].arena_peak_bytes, m[i].arena_peak_bytes);
-        rows_free(&whole);
-        rows_free(&merged);
     }
     /* It has samples: a merged run can be compared. */
     bench_exits(folder, 0, NULL, "compare --axis variant --base xl merged/latest");
@@ -120,13 +110,10 @@ Test(merge, is_the_unsharded_run)
 
 Test(merge, refuses)
 {
-    struct ran r;
-
     for (int i = 1; i <= 2; i++)
         bench_exits(folder, 0, NULL, SWEEP "--out s%d --shard %d/2", i, i);
     bench_exits(folder, 0, NULL, SWEEP "--out other --shard 2/2 --seed 5");
-    r = run_bench(folder, SWEEP "--out whole");
-    ran_free(&r);
+    bench_exits(folder, 0, NULL, SWEEP "--out whole");
     static const struct {
         int code;
         char words[80], says[60];
@@ -140,16 +127,9 @@ Test(merge, refuses)
         {2, "merge s1/latest whole/latest", "is not a shard"},
         {7, "merge s1/latest nowhere", "nowhere"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
-        r = run_bench(folder, "%s --out merged", faults[i].words);
-        cr_expect_eq(r.code, faults[i].code, "%s: exit %d: %s", faults[i].words, r.code,
-                     r.err.data);
-        expect_said(&r, faults[i].says);
-        ran_free(&r);
-    }
-    r = run_shell(folder, "test -e merged");
-    cr_expect_eq(r.code, 1, "nothing is written after a refusal");
-    ran_free(&r);
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        bench_exits(folder, faults[i].code, faults[i].says, "%s --out merged", faults[i].words);
+    shell_exits(folder, 1, NULL, "test -e merged");
 }
 
 /* A shard with the rows of one group as another machine would have them. */
@@ -192,32 +172,22 @@ Test(merge, unlike_machines)
     cr_expect_eq(latency.n, 2);
     cr_expect_eq(rows_of_other(&latency), 1);
     cr_expect_eq(env.n, 2);
-    rows_free(&latency);
-    rows_free(&env);
-    r = run_bench(folder, "compare --axis batch --format csv merged/latest");
-    cr_expect_eq(r.code, 4, "%s", r.err.data);
-    expect_said(&r, "two machines");
-    cr_expect(strstr(r.out.data, "other machine"), "%s", r.out.data);
-    ran_free(&r);
+    r = bench_exits(folder, 4, "two machines", "compare --axis batch --format csv merged/latest");
+    HAS(r.out.data, "other machine");
 }
 
 Test(merge, of_some_shards)
 {
     bench_exits(folder, 0, NULL, SWEEP "--out s2 --shard 2/4");
-    struct ran r = run_bench(folder, "merge s2/latest --out merged --partial");
-    expect_exit(&r, 0);
-    expect_said(&r, "shard 1/4 is missing");
+    struct ran r =
+        bench_exits(folder, 0, "shard 1/4 is missing", "merge s2/latest --out merged --partial");
     expect_said(&r, "shard 3/4 is missing");
     expect_said(&r, "shard 4/4 is missing");
-    ran_free(&r);
     struct rows a = must_read(folder, "s2/latest", TABLE_LATENCY),
                 b = must_read(folder, "merged/latest", TABLE_LATENCY);
     cr_expect(a.n > 0 && a.n == b.n, "%zu and %zu rows", a.n, b.n);
-    rows_free(&a);
-    rows_free(&b);
     r = run_bench(folder, "export --to fom merged/latest");
-    cr_expect(strstr(r.out.data, "bench: 0 wrong, 0 failed, not finished\n"), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, "bench: 0 wrong, 0 failed, not finished\n");
     bench_exits(folder, 2, NULL, "merge s2/latest s2/latest --out twice --partial");
 }
 
@@ -229,22 +199,16 @@ Test(baseline, is_saved_compared_shown_and_removed)
 {
     bench_exits(folder, 0, NULL, ONE "--save-baseline main");
     bench_exits(folder, 2, "baseline \"main\" exists", ONE "--save-baseline main");
-    struct ran r = run_bench(folder, ONE "--baseline main");
-    expect_exit(&r, 0);
-    expect_said(&r, "xl attn seq=4 mem=0 ref");
+    struct ran r = bench_exits(folder, 0, "xl attn seq=4 mem=0 ref", ONE "--baseline main");
     cr_expect(!strstr(r.out.data, "old"), "standard output is the latency rows only");
-    ran_free(&r);
     bench_exits(folder, 2, NULL, "baseline save main --out r");
     bench_exits(folder, 0, NULL, "baseline save main --force --out r");
     bench_exits(folder, 0, NULL, "baseline save second --out r");
     r = run_bench(folder, "baseline list --out r --format csv");
-    cr_expect(strstr(r.out.data, "\nmain,yes,") && strstr(r.out.data, "\nsecond,yes,"), "%s",
-              r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, "\nmain,yes,", "\nsecond,yes,");
     bench_exits(folder, 0, NULL, "compare main second --out r");
     r = run_bench(folder, "baseline show main --out r --format csv");
-    cr_expect(strstr(r.out.data, "ref,attn"), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, "ref,attn");
     bench_exits(folder, 0, NULL, "baseline rm main --out r");
     bench_exits(folder, 4, NULL, "baseline show main --out r");
 }
@@ -259,17 +223,13 @@ Test(baseline, missing_or_of_another_machine)
     made_row(&dir, &c, "0123456789abcdef", "ok", "", 1);
     made_sample(&dir, c.id, 0, 1000, 0);
     made_close(&dir, "0123456789abcdef", "Another CPU");
-    struct ran r = run_bench(folder, "baseline save main %s --out r", dir.path);
-    expect_exit(&r, 7); /* r does not exist yet */
-    ran_free(&r);
-    r = run_shell(folder, "mkdir r");
-    ran_free(&r);
+    struct ran r = bench_exits(folder, 7, NULL, "baseline save main %s --out r",
+                               dir.path); /* r does not exist yet */
+    shell_exits(folder, 0, NULL, "mkdir r");
     bench_exits(folder, 0, NULL, "baseline save main %s --out r", dir.path);
-    r = run_bench(folder, ONE "--baseline main");
-    expect_exit(&r, 4);
-    expect_said(&r, "baseline \"main\" is from another machine (Another CPU, here ");
+    r = bench_exits(folder, 4, "baseline \"main\" is from another machine (Another CPU, here ",
+                    ONE "--baseline main");
     cr_expect(r.out.n == 0, "nothing measured, nothing compared: %s", r.out.data);
-    ran_free(&r);
 }
 
 Test(baseline, refuses)
@@ -288,15 +248,9 @@ Test(baseline, refuses)
         {2, "list --baseline x", "does not apply"},
         {2, "sweep --save-baseline a/b", "is not a name"},
     };
-    struct ran r;
 
-    for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
-        r = run_bench(folder, "%s", faults[i].words);
-        cr_expect_eq(r.code, faults[i].code, "%s: exit %d: %s", faults[i].words, r.code,
-                     r.err.data);
-        expect_said(&r, faults[i].says);
-        ran_free(&r);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        bench_exits(folder, faults[i].code, faults[i].says, "%s", faults[i].words);
     bench_exits(folder, 0, NULL, ONE "--no-check");
     bench_exits(folder, 4, "unchecked", "baseline save x --out r");
 }

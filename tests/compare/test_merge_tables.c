@@ -29,7 +29,6 @@ static void add_case(struct rundir *d, int i, const char *status)
     struct key_row k = made_key(d, &c, "host");
     struct latency_row latency = latency_row_empty();
     struct memory_row memory = memory_row_empty();
-    struct err e;
 
     k.mem_tokens = 128 * (i / IN_GROUP), k.batch_size = 1 + i / IN_GROUP;
     text_put(k.status, TEXT_SIZE, status);
@@ -37,8 +36,8 @@ static void add_case(struct rundir *d, int i, const char *status)
     row_set_key(&tables[TABLE_MEMORY], &memory, &k);
     latency.median_ns = c.ns;
     memory.arena_peak_bytes = 7 * i + 1;
-    cr_assert_eq(rundir_write(d, TABLE_MEMORY, &memory, &e), OK, "%s", e.msg);
-    cr_assert_eq(rundir_write(d, TABLE_LATENCY, &latency, &e), OK, "%s", e.msg);
+    MUST(rundir_write(d, TABLE_MEMORY, &memory, &failure));
+    MUST(rundir_write(d, TABLE_LATENCY, &latency, &failure));
     made_perplexity(d, &c, "weights", 2 + 0.1 * i);
     for (int round = 0; round < ROUNDS_OF_CASE; round++)
         made_sample(d, c.id, round, c.ns + round, 0);
@@ -47,18 +46,16 @@ static void add_case(struct rundir *d, int i, const char *status)
 /* Shard i of n, which has every n-th group; case 5 failed. */
 static void made_shard(char path[FILE_PATH], int i, int n)
 {
-    char options[64], base[FILE_PATH], name[16];
+    char options[64], name[16];
     struct rundir d;
-    struct err e;
 
     snprintf(options, sizeof(options), "seq=64\nshard=%d/%d\n", i, n);
     snprintf(name, sizeof(name), "s%d", i);
-    folder_path(base, name);
     const struct runjson json = {.command = "sweep",
                                  .host_id = "host",
                                  .started_at_utc = "2026-11-21T06:01:02Z",
                                  .options = options};
-    cr_assert_eq(rundir_create(&d, base, "aaaa", 1795240862, RAW_CSV, &json, &e), OK, "%s", e.msg);
+    MUST(rundir_create(&d, in_folder(name), "aaaa", 1795240862, RAW_CSV, &json, &failure));
     for (int group = i - 1; group < GROUPS; group += n)
         for (int k = 0; k < IN_GROUP; k++)
             add_case(&d, group * IN_GROUP + k, group * IN_GROUP + k == 5 ? "failed" : "ok");
@@ -110,15 +107,13 @@ Test(merge_tables, every_table_is_of_the_merged_run)
 {
     for (int n = 1; n <= 3; n++) {
         char path[3][FILE_PATH] = {"", "", ""}, merged[FILE_PATH], out[24];
-        struct run run;
-        struct err e;
         for (int i = 1; i <= n; i++)
             made_shard(path[n - i], i, n); /* given in the opposite order */
         snprintf(out, sizeof(out), "merged%d", n);
         bench_exits(folder, 0, NULL, "merge %s %s %s --raw csv --out %s", path[0], path[1], path[2],
                     out);
         snprintf(merged, sizeof(merged), "%s/%s/latest", folder, out);
-        cr_assert_eq(run_read(&run, merged, &e), OK, "%s", e.msg);
+        const struct run run = must_run(merged);
         expect_cases(&run);
         expect_counts(merged);
         cr_assert_eq(run.env.n, 1);
@@ -131,7 +126,6 @@ Test(merge_tables, every_table_is_of_the_merged_run)
             }
         for (int i = 0; i < n; i++)
             cr_expect(!strstr(path[i], id), "%s is a shard's", id);
-        run_free(&run);
         folder_remove();
         folder_make();
     }

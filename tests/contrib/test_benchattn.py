@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""contrib/python/benchattn.py: its structs against the header, its numbers against the composed form in double
+"""contrib/python/benchattn: its structs against the header, its numbers against the composed form in double
 precision, forward and (with PyTorch) backward, and what it refuses. The library is $BENCHATTN."""
 import os
 import subprocess
@@ -209,7 +209,7 @@ class Numpy(Refusals):
         line = "import benchattn; e = benchattn.Engine(); f = benchattn.Engine.__new__(benchattn.Engine); "
         for gone in ("", "del e, f; ", "benchattn._lib = None; ", "vars(benchattn).clear(); del e, f; "):
             said = subprocess.run([sys.executable, "-c", line + gone], capture_output=True, text=True, check=True,
-                                  env=dict(os.environ, PYTHONPATH=os.path.dirname(benchattn.__file__)))
+                                  env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "contrib", "python")))
             self.assertEqual(said.stderr, "", gone)
 
     def test_heads_first(self):
@@ -304,7 +304,8 @@ class Numpy(Refusals):
         self.refused("v has 3 axes", attend, q, k, v[0])
         self.refused("layout='bhld'", attend, q.swapaxes(1, 2).copy(), k.swapaxes(1, 2).copy(), v.swapaxes(1, 2).copy())
         self.refused("float64", attend, q.astype(float), k, v)
-        self.refused("not contiguous", attend, q, k[:, ::2], v)
+        self.refused("not contiguous", attend, q, k[..., ::2], v)
+        self.refused("not contiguous", attend, q, k[:, :, ::-1], v)
         self.refused("k has the shape", attend, q, k[..., :4].copy(), v)
         self.refused("9 queries", attend, q, k[:, :4].copy(), v[:, :4].copy())
         self.refused("window has 2", attend, q, k, v, window=[1, 2])
@@ -321,7 +322,155 @@ class Numpy(Refusals):
 
 
 @unittest.skipUnless(torch, "PyTorch is not installed")
-class Torch(unittest.TestCase):
+class Torch(Refusals):
+    def same(self, first, second, operands, about, sums=()):
+        """Two calls have the same bits, and so have the gradients of the operands, but for `sums` of other order."""
+        grads = []
+        for call in (first, second):
+            mine = {n: t.detach().clone().requires_grad_() for n, t in operands.items()}
+            o = call(**mine)
+            d_o = torch.from_numpy(np.random.default_rng(3).standard_normal(o.shape).astype(np.float32))
+            o.backward(d_o)
+            grads.append([o.detach()] + [t.grad for t in mine.values()])
+        for n, x, y in zip(["o", *operands], *grads):
+            bound = K * ULP * float(y.abs().max()) if n in sums else 0
+            self.assertLessEqual(float((x - y).abs().max()), bound, f"{about}: {n}")
+
+    def tensors(self, *names, **options):
+        return {n: torch.from_numpy(x) for n, x in operands(*names, **options).items()}
+
+    def test_one_graph(self):
+        """What is compiled has the bits of what is not; torch.export writes it down; shapes, gradients and schema of
+        the operators are what they say."""
+        x = self.tensors("bias", "sink_logit")
+        masks = benchattn.mask(block=3, back=1)
+
+        def attend(**t):
+            return benchattn.attention(**t, causal=True, future=FUTURE, window=[4, 0, 7, 2], soft_cap=3, masks=masks) * 2
+
+        def recur(q, k, v):
+            o, s1 = benchattn.recurrence(q, k, v, scale=0.5, return_state=True)
+            return o * s1.sum()
+
+        plain = {n: x[n] for n in "qkv"}
+        for call, given in ((attend, x), (recur, plain)):
+            self.same(torch.compile(call, fullgraph=True, backend="aot_eager"), call, given, call.__name__)
+
+        class Module(torch.nn.Module):
+            def forward(self, q, k, v):
+                return benchattn.attention(q, k, v, causal=True) + benchattn.recurrence(q, k, v)
+
+        module, args = Module(), tuple(plain.values())
+        self.assertTrue(torch.equal(torch.export.export(module, args).module()(*args), module(*args)))
+        from benchattn import operators
+        args = [t.clone().requires_grad_() for t in args]
+        nothing = [None] * 13
+        for op, rest in ((operators.attention, nothing + [None, [], [], None, True, False, [0], [], [0.0] * 3, [0, 0], 0]),
+                         (operators.recurrence, [None] * 10 + ["", [0.0, 0.5], 0])):
+            torch.library.opcheck(op, (*args, *rest))
+
+    def test_layouts(self):
+        """Views that are read where they lie have the bits of copies, and copies of them those of contiguous ones."""
+        normal.generator = np.random.default_rng(5)
+        fused = torch.from_numpy(normal(B, L, 3, H, DH))
+        first = torch.from_numpy(normal(B, 3 * H, L, DH))
+        parts = ("q", "k", "v")
+
+        def read(call, cut):
+            return lambda x: call(**dict(zip(parts, cut(x))))
+
+        def copied(call, cut):
+            return lambda x: call(**{n: t.contiguous() for n, t in zip(parts, cut(x))})
+
+        for call in (lambda **t: benchattn.attention(**t, causal=True), lambda **t: benchattn.recurrence(**t, scale=0.1)):
+            for cut, x in ((lambda x: x.unbind(2), fused), (lambda x: x.transpose(1, 2).split(H, 2), first),
+                           (lambda x: [t.transpose(0, 1) for t in x.unbind(2)], fused)):
+                self.same(read(call, cut), copied(call, cut), {"x": x}, "a view")
+        x = {n: t.transpose(1, 2).contiguous() for n, t in self.tensors(dv=DV).items()}
+        padded = torch.zeros(B, K, dtype=torch.bool)
+        padded[0, :4] = True
+        pairs = torch.from_numpy(normal(1, 1, L, K))
+        for options in ({"causal": True}, {"cross": True, "window": 5}, {"key_padding_mask": padded}, {"add": pairs},
+                        {"add": torch.from_numpy(normal(B, 1, L, K))}):
+            def by_heads(q, k, v):
+                return benchattn.attention(q, k, v, layout="bhld", return_lse=True, **options)
+            def by_tokens(q, k, v):
+                t = [a.transpose(1, 2).contiguous() for a in (q, k, v)]
+                return [a.transpose(1, 2) if a.dim() == 4 else a for a in benchattn.attention(*t, return_lse=True, **options)]
+            self.same(lambda **t: by_heads(**t)[0], lambda **t: by_tokens(**t)[0], x, f"heads first, {list(options)}")
+            self.assertTrue(torch.equal(by_heads(**x)[1], by_tokens(**x)[1]))
+            few = {**x, "q": x["q"][:, :, -1:].clone()}  # the last query alone: may sum parts of keys in another order
+            if "add" not in options:
+                self.assertLess(float((by_heads(**few)[0] - by_tokens(**few)[0]).abs().max()), 64 * ULP)
+
+    def test_padded_keys_are_hidden(self):
+        x, padded = self.tensors(dv=DV), torch.zeros(B, K, dtype=torch.bool)
+        padded[0, -3:] = padded[1, :2] = True
+        add = torch.zeros(B, 1, 1, K).masked_fill(padded[:, None, None], -np.inf)
+        self.same(lambda **t: benchattn.attention(**t, key_padding_mask=padded), lambda **t: benchattn.attention(**t, add=add),
+                  x, "padding")
+        got = benchattn.attention(**{n: t.numpy() for n, t in x.items()}, key_padding_mask=padded.numpy())
+        self.assertTrue(np.array_equal(got, benchattn.attention(**x, add=add).numpy()))
+        short = {n: t[:1, :K - 3] if n in "kv" else t[:1] for n, t in x.items()}
+        want = benchattn.attention(**short, cross=True)
+        self.assertLess(float((want - benchattn.attention(**x, key_padding_mask=padded, cross=True)[:1]).abs().max()), 64 * ULP)
+
+    def test_packed_texts_are_alone(self):
+        """As a call for each text, forward and backward, states too."""
+        normal.generator = np.random.default_rng(6)
+        T, ends = 90, [0, 1, 70, 83, 90]
+        x = {n: torch.from_numpy(normal(1, T, h, DH)) for n, h in (("q", H), ("k", HKV), ("v", HKV))}
+        gates = {**x, "k": x["k"] / 4, "g": -x["v"][..., 0].abs(), "beta": x["v"][..., 1].abs() % 1,
+                 "s0": torch.from_numpy(normal(4, HKV, DH, DH))}
+        bias = {**x, "bias": torch.from_numpy(normal(H, T))}
+
+        def alone(call, out=0):
+            def run(s0=None, **t):
+                parts = []
+                for n, (a, b) in enumerate(zip(ends, ends[1:])):
+                    own = {m: y if m == "bias" else y[:, a:b] for m, y in t.items()}
+                    parts.append(call(**own, **({} if s0 is None else {"s0": s0[n:n + 1]})))
+                return torch.cat([p[out] for p in parts], 0 if out else 1)
+            return run
+
+        cu = torch.tensor(ends, dtype=torch.int32)
+        calls = ((bias, lambda **t: [benchattn.attention(**t, causal=True, window=20)], 0),
+                 (x, lambda **t: [benchattn.attention(**t)], 0),
+                 (gates, lambda **t: benchattn.recurrence(**t, return_state=True), 0),
+                 (gates, lambda **t: benchattn.recurrence(**t, return_state=True), 1))
+        for given, call, out in calls:
+            for of in (cu, cu.long()):
+                self.same(lambda **t: call(**t, cu_seqlens=of)[out], alone(call, out), given, f"{list(given)} {out}", {"bias"})
+        compiled = torch.compile(lambda **t: benchattn.attention(**t, cu_seqlens=cu), fullgraph=True, backend="aot_eager")
+        self.same(compiled, lambda **t: benchattn.attention(**t, cu_seqlens=cu), x, "compiled")
+
+    def test_shared_heads_of_recurrences(self):
+        x = self.tensors(dv=DV)
+        few = {"q": x["q"][:, :, :1], "k": x["k"][:, :, :1], "v": x["v"]}
+        def repeated(q, k, v):
+            return benchattn.recurrence(q.repeat_interleave(HKV, 2), k.repeat_interleave(HKV, 2), v, scale=0.3)
+        mine = [{n: t.clone().requires_grad_() for n, t in few.items()} for _ in range(2)]
+        outs = [benchattn.recurrence(**mine[0], scale=0.3), repeated(**mine[1])]
+        self.assertTrue(torch.equal(*outs))
+        for o in outs:
+            o.square().sum().backward()
+        for n in few:  # sums of HKV numbers in another order
+            size = float(mine[1][n].grad.abs().max())
+            self.assertLess(float((mine[0][n].grad - mine[1][n].grad).abs().max()), 64 * ULP * size)
+
+    def test_module(self):
+        from benchattn import nn
+        torch.manual_seed(1)
+        module, x = nn.Attention(24, H, HKV, head_dim=DH, window=5), torch.randn(B, L, 24)
+        q, k, v = (p(x).unflatten(2, (-1, DH)) for p in (module.q_proj, module.k_proj, module.v_proj))
+        want = module.o_proj(benchattn.attention(q, k, v, causal=True, window=5).flatten(2))
+        self.assertTrue(torch.equal(module(x), want))
+        module(x).sum().backward()
+        self.assertEqual(module.k_proj.weight.grad.shape, (HKV * DH, 24))
+        for part, args, options in (("divide", (24, 5), {}), ("divide", (24, 4, 3), {}), ("heads is 0", (24, 0), {}),
+                                    ("dim is 2.5", (2.5, 1), {}), ("dropout_p is not", (24, 4), {"dropout_p": 0.1})):
+            self.refused(part, nn.Attention, *args, **options)
+
     def sizes(self, theirs, options, p, d_o):
         """The largest score, output and gradients, where nothing cancels: sums of absolute terms."""
         t = {n: a.detach().abs().requires_grad_() for n, a in theirs.items()}
@@ -409,6 +558,7 @@ class Torch(unittest.TestCase):
         o = benchattn.attention(**x, causal=True, future=FUTURE)
         o.sum().backward()
         self.assertIsNone(x["q"].grad)
+        self.assertFalse(benchattn.attention(**x, future=FUTURE, return_lse=True)[1].requires_grad)
         self.assertIsNotNone(x["bias"].grad)
         x["bias"].requires_grad_(False)
         self.assertFalse(benchattn.attention(**x, future=FUTURE).requires_grad)
@@ -471,12 +621,29 @@ class Torch(unittest.TestCase):
     def test_refuses_tensors(self):
         x = {n: torch.tensor(a) for n, a in operands().items()}
         q, k, v = x["q"], x["k"], x["v"]
-        for part, args in (("not contiguous", (q.transpose(1, 2), k, v)), ("beside tensors", (q, k.numpy(), v)),
+        for part, args in (("14 queries", (k, q, q)), ("beside tensors", (q, k.numpy(), v)),
                            ("gradcheck", (q.double(), k, v)), ("int32", (q.int(), k, v)),
                            ("CPU", (q.to("meta"), k, v))):
             with self.assertRaises(benchattn.Error) as e:
                 benchattn.attention(*args)
             self.assertIn(part, str(e.exception))
+        far, texts = 2 ** 40, torch.tensor([0, 2, L], dtype=torch.int32)
+        for part, options in (
+                ("scale is", {"scale": "1"}), ("window is", {"window": far}), ("window is", {"window": [1, 2, 3, 2.5]}),
+                ("future", {"future": far}), ("mask_of_head", {"mask_of_head": [0, 0, 0, 256]}), ("steps", {"steps": (1, 1)}),
+                ("masks", {"masks": [3]}), ("softcap is not an argument", {"softcap": 1}),
+                ("bools [2, 14]", {"key_padding_mask": torch.zeros(B, L, dtype=torch.bool)}),
+                ("bools [2, 14]", {"key_padding_mask": torch.zeros(B, K)}),
+                ("int32", {"cu_seqlens": texts.float()}), ("B above 1", {"cu_seqlens": texts})):
+            self.refused(part, benchattn.attention, q, k, v, **options)
+            self.refused(part, benchattn.attention, q.clone().requires_grad_(), k, v, **options)
+        one = [t[:1, :L].contiguous() for t in (q, k, v)]
+        for part, ends in (("after 5", [0, 5, 5, L]), ("from 1 to 9", [1, L]), ("from 0 to 8", [0, 8]), ("after 0", [0, -1]),
+                           ("shape [1]", [0]), ("shape [1, 2]", [[0, L]]), ("", [0, 2 ** 40])):
+            for call in (benchattn.attention, benchattn.recurrence):
+                self.refused(part, call, *one, cu_seqlens=torch.tensor(ends))
+        self.refused("norm is", benchattn.recurrence, q, k, v, norm="max")
+        self.refused("heads of q", benchattn.recurrence, q[:, :, :3].contiguous(), k, v)
         if hasattr(torch, "func"):
             for call in (lambda t: benchattn.attention(t, t, t), lambda t: benchattn.recurrence(t, t, t)):
                 with self.assertRaises(benchattn.Error) as e:

@@ -33,8 +33,7 @@ static struct ran exported(const char *to)
     struct rundir dir;
 
     make_run(&dir);
-    struct ran r = run_bench(folder, "export --to %s %s", to, dir.path);
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, "export --to %s %s", to, dir.path);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     return r;
 }
@@ -84,7 +83,6 @@ Test(export, one_document)
     cr_expect_eq(json_array_size(json_object_get(doc, "memory")), 5);
     cr_expect_eq(json_array_size(json_object_get(doc, "perplexity")), 1);
     json_decref(doc);
-    ran_free(&r);
 }
 
 static int count_of(const char *text, const char *word)
@@ -101,12 +99,9 @@ Test(export, openmetrics)
     struct ran r = exported("openmetrics");
     const char *const out = r.out.data;
 
-    cr_expect(strstr(out, "# TYPE bench_median_seconds gauge\n"));
-    cr_expect(strstr(out, "# UNIT bench_median_seconds seconds\n"));
-    cr_expect(
-        strstr(out, "\nbench_median_seconds{case=\"" FAST "\",variant=\"xl\",backend=\"avx2\","));
-    cr_expect(strstr(out, "} 1.5e-06\n") && strstr(out, "} 0.0025\n"), "%s", out);
-    cr_expect(strstr(out, "} 4096\n"));
+    HAS(out, "# TYPE bench_median_seconds gauge\n", "# UNIT bench_median_seconds seconds\n",
+        "\nbench_median_seconds{case=\"" FAST "\",variant=\"xl\",backend=\"avx2\",", "} 1.5e-06\n",
+        "} 0.0025\n", "} 4096\n");
     cr_expect_str_eq(out + r.out.n - 6, "# EOF\n");
     const char *const ends = strstr(out, "# TYPE bench_row_ok gauge\n");
     const char *const wrong = strstr(out, "case=\"" BAD "\"");
@@ -115,9 +110,8 @@ Test(export, openmetrics)
     cr_expect_eq(strstr(out, "shaw"), wrong + strlen("case=\""), "%s", out);
     cr_expect_eq(count_of(ends, "} 1\n"), 4, "three cases and a score: %s", ends);
     cr_expect_eq(count_of(ends, "} 0\n"), 1, "what was skipped has neither: %s", ends);
-    cr_expect(strstr(ends, "\nbench_run_ended 1\n"));
+    HAS(ends, "\nbench_run_ended 1\n");
     cr_expect(!strstr(out, "nan"), "%s", out);
-    ran_free(&r);
 }
 
 Test(export, junit)
@@ -125,14 +119,12 @@ Test(export, junit)
     struct ran r = exported("junit");
     const char *const out = r.out.data;
 
-    cr_expect(strstr(out, "tests=\"6\" failures=\"1\" errors=\"0\" skipped=\"1\""), "%s", out);
+    HAS(out, "tests=\"6\" failures=\"1\" errors=\"0\" skipped=\"1\"");
     cr_expect_eq(count_of(out, "<testcase "), 6);
     /* closed wherever it is opened */
     cr_expect_eq(count_of(out, "</testcase>"), 2);
-    cr_expect(strstr(out, "<failure message=\"max_rel_err 1 &gt; &quot;0.1&quot; &amp; more\"/>"),
-              "%s", out);
-    cr_expect(strstr(out, "name=\"" FAST "\" time=\"0.000001500\"/>"), "%s", out);
-    ran_free(&r);
+    HAS(out, "<failure message=\"max_rel_err 1 &gt; &quot;0.1&quot; &amp; more\"/>",
+        "name=\"" FAST "\" time=\"0.000001500\"/>");
 }
 
 static void expect_last_line(const struct ran *r, const char *line)
@@ -165,15 +157,11 @@ Test(export, figures_of_merit_of_a_sweep)
         snprintf(line, sizeof(line), "fom %s time %.9g ns\n", row[i].case_id, row[i].median_ns);
         cr_expect(strstr(r.out.data, line), "no %s in %s", line, r.out.data);
     }
-    cr_expect(strstr(r.out.data, ": xl attn seq=4 mem=0 ref\n"), "%s", r.out.data);
+    HAS(r.out.data, ": xl attn seq=4 mem=0 ref\n");
     cr_expect_eq(count_of(r.out.data, "\n"), 7, "a name, a time, an arena of each: %s", r.out.data);
     expect_last_line(&r, "bench: all ok\n");
-    rows_free(&rows);
-    ran_free(&r);
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        r = run_bench(folder, "%s", refused[i].words);
-        cr_expect_eq(r.code, refused[i].code, "%s: %s", refused[i].words, r.err.data);
-        ran_free(&r);
+        bench_exits(folder, refused[i].code, NULL, "%s", refused[i].words);
     }
 }
 
@@ -181,12 +169,10 @@ Test(export, figures_of_merit)
 {
     struct ran r = exported("fom");
 
-    cr_expect(strstr(r.out.data, "fom 00000000000000aa time 1500 ns\n"), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "fom 00000000000000aa arena 4096 bytes\n"), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, " perplexity "), "%s", r.out.data);
+    HAS(r.out.data, "fom 00000000000000aa time 1500 ns\n",
+        "fom 00000000000000aa arena 4096 bytes\n", " perplexity ");
     cr_expect_eq(count_of(r.out.data, "fom "), 7);
     expect_last_line(&r, "bench: 1 wrong, 0 failed\n"); /* what was skipped is neither */
-    ran_free(&r);
 }
 
 /* A run of rows with these statuses that ended with this code says so. */
@@ -194,7 +180,6 @@ static void expect_verdict(const char *const status[], int64_t exit_code, const 
 {
     struct env_row env = env_row_empty();
     struct rundir dir;
-    struct err e;
 
     made_open(&dir, "abcdef1");
     for (int i = 0; status[i]; i++) {
@@ -202,25 +187,20 @@ static void expect_verdict(const char *const status[], int64_t exit_code, const 
         snprintf(id, sizeof(id), "%016x", 0xaa + i);
         made_row(&dir, &(struct made_case){"xl", "ref", id, 8, 1500}, "host", status[i], "", 1);
     }
-    cr_assert_eq(rundir_close(&dir, &e), OK, "%s", e.msg);
+    MUST(rundir_close(&dir, &failure));
     env.exit_code = exit_code;
-    cr_assert_eq(rundir_env(&dir, &env, &e), OK, "%s", e.msg);
-    struct ran r = run_bench(folder, "export --to fom %s", dir.path);
-    expect_exit(&r, 0);
+    MUST(rundir_env(&dir, &env, &failure));
+    struct ran r = bench_exits(folder, 0, NULL, "export --to fom %s", dir.path);
     expect_last_line(&r, line);
-    ran_free(&r);
-    r = run_bench(folder, "export --to junit %s", dir.path);
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL, "export --to junit %s", dir.path);
     cr_expect_eq(strstr(r.out.data, "failures=\"0\" errors=\"0\"") != NULL,
                  strcmp(line, "bench: all ok\n") == 0, "%s of %s", r.out.data, line);
     char tests[32];
     snprintf(tests, sizeof(tests), "tests=\"%d\"", count_of(r.out.data, "<testcase "));
-    cr_expect(strstr(r.out.data, tests), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, tests);
     r = run_bench(folder, "export --to openmetrics %s", dir.path);
     cr_expect_eq(strstr(r.out.data, "\nbench_run_ended 1\n") != NULL, !strstr(line, "not finished"),
                  "%s of %s", r.out.data, line);
-    ran_free(&r);
 }
 
 /* ---- scores, and jobs of studies ------------------------------------------------------------- */
@@ -233,7 +213,6 @@ static void make_one(struct rundir *dir, enum table_id table, const char *status
     struct perplexity_row score = perplexity_row_empty();
     struct study_row job = study_row_empty();
     char path[FILE_PATH];
-    struct err e;
 
     made_open(dir, "abcdef1");
     if (table == TABLE_PERPLEXITY) {
@@ -257,19 +236,17 @@ static void make_one(struct rundir *dir, enum table_id table, const char *status
         job.seed = 3;
         job.lr = 0.5;
         job.test_nats = strcmp(status, "ok") == 0 ? 2 : NAN;
-        cr_assert_eq(file_join(path, dir->path, tables[table].file, &e), OK);
-        cr_assert_eq(table_replace(&tables[table], path, &job, 1, &e), OK, "%s", e.msg);
+        cr_assert_eq(file_join(path, dir->path, tables[table].file, &failure), OK);
+        MUST(table_replace(&tables[table], path, &job, 1, &failure));
     }
-    cr_assert_eq(rundir_close(dir, &e), OK, "%s", e.msg);
+    MUST(rundir_close(dir, &failure));
     env.exit_code = exit_code;
-    cr_assert_eq(rundir_env(dir, &env, &e), OK, "%s", e.msg);
+    MUST(rundir_env(dir, &env, &failure));
 }
 
 static struct ran of_one(const struct rundir *dir, const char *to)
 {
-    struct ran r = run_bench(folder, "export --to %s %s", to, dir->path);
-
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, "export --to %s %s", to, dir->path);
     return r;
 }
 
@@ -308,7 +285,6 @@ Test(export, rows_that_are_no_times)
         snprintf(text, sizeof(text), "bench: %s\n", rows[i].verdict);
         expect_last_line(&r, text);
         cr_expect_eq(count_of(r.out.data, "fom "), number, "%s", r.out.data);
-        ran_free(&r);
 
         r = of_one(&dir, "junit");
         snprintf(text, sizeof(text), "tests=\"1\" failures=\"%d\" errors=\"%d\" skipped=\"%d\"",
@@ -320,15 +296,10 @@ Test(export, rows_that_are_no_times)
                  "<%s message=\"a &quot;detail&quot; &lt; \303\251 &amp; \\\"/></testcase>",
                  element ? element : "");
         cr_expect_eq(strstr(r.out.data, text) != NULL, element != NULL, "%s", r.out.data);
-        cr_expect(strstr(r.out.data, dir.run_id), "%s", r.out.data);
-        cr_expect(
-            strstr(r.out.data,
-                   study ? "\"bench.study.xl\" name=\"&quot;\303\251&quot; s a&amp;b "
-                         : "\"bench.perplexity.xl\" name=\"eval --ckpt &quot;\303\251 &amp; &lt;"),
-            "%s", r.out.data);
-        cr_expect(strstr(r.out.data, study ? " seed=3 lr=0.5\"" : ".safetensors&quot;\""), "%s",
-                  r.out.data);
-        ran_free(&r);
+        HAS(r.out.data, dir.run_id,
+            study ? "\"bench.study.xl\" name=\"&quot;\303\251&quot; s a&amp;b "
+                  : "\"bench.perplexity.xl\" name=\"eval --ckpt &quot;\303\251 &amp; &lt;",
+            study ? " seed=3 lr=0.5\"" : ".safetensors&quot;\"");
 
         r = of_one(&dir, "openmetrics");
         snprintf(text, sizeof(text), "bench_row_ok{case=\"%s",
@@ -339,8 +310,7 @@ Test(export, rows_that_are_no_times)
         if (line)
             cr_expect_eq(strcspn(line, "\n"),
                          (size_t)(strstr(line, rows[i].ok ? "} 1" : "} 0") - line) + 3);
-        cr_expect(strstr(r.out.data, "\nbench_run_ended 1\n# EOF\n"), "%s", r.out.data);
-        ran_free(&r);
+        HAS(r.out.data, "\nbench_run_ended 1\n# EOF\n");
 
         r = of_one(&dir, "json");
         json_t *const doc = parsed(&r);
@@ -349,7 +319,6 @@ Test(export, rows_that_are_no_times)
         cr_expect_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "status")),
                          rows[i].status);
         json_decref(doc);
-        ran_free(&r);
     }
 }
 
@@ -364,6 +333,7 @@ Test(export, all_ok_only_if_every_planned_case_is)
         {{"ok", "ok"}, 4, "bench: all ok\n"},
         {{"skipped"}, 77, "bench: all ok\n"},
         {{"ok", "wrong"}, 5, "bench: 1 wrong, 0 failed\n"},
+        {{"ok", "suspect"}, 4, "bench: 0 wrong, 1 failed\n"},
         {{"timeout", "failed"}, 1, "bench: 0 wrong, 2 failed\n"},
         {{NULL}, 143, "bench: 0 wrong, 0 failed, not finished\n"},
         {{NULL}, 0, "bench: 0 wrong, 0 failed, not finished\n"},
@@ -404,10 +374,8 @@ Test(export, a_bad_row_of_either_table)
             made_write(&dir, TABLE_LATENCY, &row);
             made_write(&dir, TABLE_PERPLEXITY, &ppl);
             made_close(&dir, "host", "CPU");
-            struct ran r = run_bench(folder, "export --to fom %s", dir.path);
-            expect_exit(&r, 0);
+            struct ran r = bench_exits(folder, 0, NULL, "export --to fom %s", dir.path);
             expect_last_line(&r, cases[i].line);
-            ran_free(&r);
         }
 }
 
@@ -424,18 +392,14 @@ Test(export, figures_of_merit_of_a_part)
     struct ran r = finish_bench(&p);
     expect_exit(&r, 143);
     expect_last_line(&r, ", not finished\n");
-    ran_free(&r);
-    r = run_bench(folder, "--variant xl,vanilla --backend ref --workload attn --seq 4 --mem 0 "
-                          "--raw none -q --format fom " TINY);
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL,
+                    "--variant xl,vanilla --backend ref --workload attn --seq 4 --mem 0 "
+                    "--raw none -q --format fom " TINY);
     cr_expect_eq(count_of(r.out.data, " time "), 2, "without raw samples: %s", r.out.data);
     expect_last_line(&r, "bench: all ok\n");
-    ran_free(&r);
     shell_exits(folder, 0, NULL, "sed -i '$d' r/latest/latency.csv");
-    r = run_bench(folder, "export --to fom r/latest");
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL, "export --to fom r/latest");
     expect_last_line(&r, "bench: 0 wrong, 0 failed, not finished\n");
-    ran_free(&r);
 }
 
 /* What a run counted is not known: no verdict in its favour. */
@@ -450,13 +414,9 @@ Test(export, of_a_run_whose_json_is_damaged)
         made_close(&dir, "host", "CPU");
         struct ran r = run_bench(folder, "export --to fom %s", dir.path);
         expect_last_line(&r, "bench: all ok\n");
-        ran_free(&r);
-        r = run_shell(dir.path, damage[i]);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        shell_exits(dir.path, 0, NULL, damage[i]);
         r = run_bench(folder, "export --to fom %s", dir.path);
         expect_last_line(&r, "bench: 0 wrong, 0 failed, not finished\n");
-        ran_free(&r);
     }
 }
 
@@ -466,15 +426,11 @@ Test(export, of_a_run_without_perplexities)
     struct rundir dir;
 
     make_run(&dir);
-    struct ran r = run_shell(dir.path, "rm perplexity.csv samples.csv");
-    expect_exit(&r, 0);
-    ran_free(&r);
+    struct ran r = shell_exits(dir.path, 0, NULL, "rm perplexity.csv samples.csv");
     bench_exits(folder, 0, NULL, "export --to json %s", dir.path);
-    r = run_bench(folder, "compare --format csv %s %s", dir.path, dir.path);
-    expect_exit(&r, 0);
-    expect_said(&r, "has no raw samples");
-    cr_expect(strstr(r.out.data, ",unclear,"), "%s", r.out.data);
-    ran_free(&r);
+    r = bench_exits(folder, 0, "has no raw samples", "compare --format csv %s %s", dir.path,
+                    dir.path);
+    HAS(r.out.data, ",unclear,");
 }
 
 Test(export, of_some_rows_of_a_run)
@@ -482,10 +438,9 @@ Test(export, of_some_rows_of_a_run)
     struct rundir dir;
 
     make_run(&dir);
-    struct ran r = run_bench(folder, "export --to fom --filter backend:avx2 %s", dir.path);
-    expect_exit(&r, 0);
+    struct ran r =
+        bench_exits(folder, 0, NULL, "export --to fom --filter backend:avx2 %s", dir.path);
     cr_expect(strstr(r.out.data, fast.id) && !strstr(r.out.data, slow.id), "%s", r.out.data);
-    ran_free(&r);
     bench_exits(folder, 2, NULL, "export --to fom --filter backend:nope %s", dir.path);
     static const char *const wrong[] = {"gitlab", "bencher", "github-action-benchmark"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)

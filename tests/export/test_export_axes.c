@@ -18,8 +18,7 @@ static struct ran exported(const char *to)
     made_open(&d, "abcdef1");
     many_write(&d, 13, NULL);
     made_close(&d, "host", "CPU");
-    struct ran r = run_bench(folder, "export --to %s %s", to, d.path);
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, "export --to %s %s", to, d.path);
     return r;
 }
 
@@ -67,7 +66,6 @@ Test(export_axes, one_document)
         cr_expect(at(one, "batch_size") == row.batch && at(one, "threads") == row.threads);
     }
     json_decref(doc);
-    ran_free(&r);
 }
 
 /* The lines of jq on the page, in its order. */
@@ -76,10 +74,8 @@ static json_t *by_jq(int which)
     struct ran r = exported("json");
     char command[512];
 
-    ran_free(&r);
     r = run_shell(folder, "command -v jq");
     const int code = r.code;
-    ran_free(&r);
     if (code != 0)
         cr_skip_test("no jq here");
     snprintf(command, sizeof(command),
@@ -87,10 +83,8 @@ static json_t *by_jq(int which)
              "line=$(sed -n 's/^ *bench export | //p' \"$page\" | sed -n %dp); "
              "\"$BENCH\" export --out . | eval \"$line\"",
              which);
-    r = run_shell(folder, command);
-    expect_exit(&r, 0);
+    r = shell_exits(folder, 0, NULL, command);
     json_t *const doc = parsed(&r);
-    ran_free(&r);
     return doc;
 }
 
@@ -156,7 +150,6 @@ Test(export_axes, openmetrics)
     struct ran r = exported("openmetrics");
 
     cr_expect_eq(each_line(r.out.data, "bench_median_seconds{", expect_metric), MANY);
-    ran_free(&r);
 }
 
 static void expect_test_case(char *line)
@@ -177,7 +170,6 @@ Test(export_axes, junit)
     struct ran r = exported("junit");
 
     cr_expect_eq(each_line(r.out.data, "<testcase ", expect_test_case), 2 * MANY);
-    ran_free(&r);
 }
 
 static void expect_merit(char *line)
@@ -200,5 +192,4 @@ Test(export_axes, figures_of_merit)
     struct ran r = exported("fom");
 
     cr_expect_geq(each_line(r.out.data, "fom ", expect_merit), 2 * MANY);
-    ran_free(&r);
 }

@@ -32,7 +32,6 @@ static struct plot plot_of_tree(int64_t dirty)
 {
     struct env_row env = env_row_empty();
     struct rundir r;
-    struct err e;
 
     make_backends(&r, 2);
     env.git_dirty = dirty;
@@ -40,8 +39,8 @@ static struct plot plot_of_tree(int64_t dirty)
     text_put(env.started_at_utc, TEXT_SIZE, "2026-11-22T10:00:00Z");
     text_put(env.bench_version, TEXT_SIZE, "9.9");
     text_put(env.git_commit, TEXT_SIZE, "abcdef1");
-    cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
-    cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
+    MUST(rundir_env(&r, &env, &failure));
+    MUST(rundir_close(&r, &failure));
     return must_plot(r.path, "latency-seq");
 }
 
@@ -49,12 +48,9 @@ Test(plot_caption, says_what_is_common_and_where)
 {
     struct plot p = plot_of_tree(0);
 
-    cr_expect(strstr(p.subject, "attn"), "%s", p.subject);
-    cr_expect(strstr(p.subject, "mem 32"), "%s", p.subject);
-    cr_expect(strstr(p.subject, "threads 1"), "%s", p.subject);
+    HAS(p.subject, "attn", "mem 32", "threads 1");
     cr_expect_not(strstr(p.subject, "seq"), "what differs is not common: %s", p.subject);
     cr_expect_str_eq(p.where, "Some CPU, 2026-11-22, bench 9.9 abcdef1");
-    plot_free(&p);
 }
 
 /* What was measured is in no commit, and this does not say that it is. */
@@ -63,7 +59,6 @@ Test(plot_caption, a_changed_tree_comes_after_its_commit)
     struct plot p = plot_of_tree(1);
 
     cr_expect_str_eq(p.where, "Some CPU, 2026-11-22, bench 9.9 after abcdef1");
-    plot_free(&p);
 }
 
 /* It is 50 times slower: beside it the others look alike. */
@@ -74,7 +69,6 @@ Test(plot_caption, the_reference_is_left_out_unless_it_is_the_base_or_alone)
     struct plot_data d;
     struct rundir r;
     struct plot p;
-    struct err e;
 
     make_backends(&r, 2);
     put_env(&r, 1);
@@ -82,19 +76,19 @@ Test(plot_caption, the_reference_is_left_out_unless_it_is_the_base_or_alone)
     cr_expect_eq(p.columns.n, 2);
     for (int c = 0; c < p.columns.n; c++)
         cr_expect_not(plot_is_reference(p.columns.v[c].text));
-    cr_expect(strstr(p.subject, "reference"), "%s", p.subject);
+    HAS(p.subject, "reference");
     plot_free(&p);
 
-    cr_assert_eq(plot_read(&d, r.path, &e), OK, "%s", e.msg);
-    cr_assert_eq(plot_set_base(&d, reference(), &e), OK, "%s", e.msg);
-    cr_assert_eq(plot_make(&p, plot_figure("latency-seq"), &d, &e), OK, "%s", e.msg);
+    MUST(plot_read(&d, r.path, &failure));
+    MUST(plot_set_base(&d, reference(), &failure));
+    MUST(plot_make(&p, plot_figure("latency-seq"), &d, &failure));
     cr_expect_eq(p.columns.n, 3);
     cr_expect_not(strstr(p.subject, "reference"), "%s", p.subject);
     plot_free(&p);
 
-    cr_assert_eq(plot_set_base(&d, NULL, &e), OK);
-    cr_assert_eq(plot_filter(&d, &only, &e), OK, "%s", e.msg);
-    cr_assert_eq(plot_make(&p, plot_figure("latency-seq"), &d, &e), OK, "%s", e.msg);
+    cr_assert_eq(plot_set_base(&d, NULL, &failure), OK);
+    MUST(plot_filter(&d, &only, &failure));
+    MUST(plot_make(&p, plot_figure("latency-seq"), &d, &failure));
     cr_expect_eq(p.n, 2 * 3);
     plot_free(&p);
     plot_data_free(&d);
@@ -106,14 +100,12 @@ Test(plot_caption, one_variant_meets_its_backends_in_one_panel)
     struct rundir r;
 
     make_backends(&r, 1);
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "latency-seq");
+    struct plot p = plot_of(&r, "latency-seq");
     cr_assert_eq(p.columns.n, 1);
     cr_expect_str_eq(p.columns.v[0].text, variants[0]->name);
     cr_assert_eq(p.series.n, 2);
     cr_expect_str_eq(p.series.v[0].text, "one");
     cr_expect_str_eq(p.series.v[1].text, "two");
-    plot_free(&p);
 }
 
 /* Points that lie on each other stay in panels of their own, others share one. */
@@ -129,11 +121,9 @@ Test(plot_caption, a_roofline_is_one_panel_if_its_points_are_apart)
                         key_of(&r, variants[v]->name, b ? "one" : "two", seq, 0);
                     put_latency(&r, &k, (1 + v) * (apart && b ? 3 : 1) * 100, 8 * seq, 1);
                 }
-        put_env(&r, 1);
-        struct plot p = must_plot(r.path, "roofline");
+        struct plot p = plot_of(&r, "roofline");
         cr_expect_eq(p.columns.n, apart ? 1 : 2);
         cr_expect_eq(p.series.n, 2 + (apart ? 4 : 2), "two ceilings");
-        plot_free(&p);
     }
 }
 
@@ -142,7 +132,6 @@ Test(plot_caption, backends_of_a_roofline_are_not_its_ceilings)
 {
     struct env_row env = env_row_empty();
     struct rundir r;
-    struct err e;
 
     made_open(&r, "aaaa");
     for (int b = 0; b < 2; b++)
@@ -152,13 +141,12 @@ Test(plot_caption, backends_of_a_roofline_are_not_its_ceilings)
         }
     env.peak_threads = 1;
     env.peak_flop_per_s_avx2 = env.read_byte_per_s_dram = 50e9;
-    cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
-    cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
+    MUST(rundir_env(&r, &env, &failure));
+    MUST(rundir_close(&r, &failure));
     struct plot p = must_plot(r.path, "roofline");
     cr_expect_eq(p.series.n, 2 + 2);
     for (int i = 0; i < p.n; i++)
         cr_expect_eq(p.series.v[p.point[i].series].style >= STYLE_FOREIGN, p.point[i].kind > 0);
-    plot_free(&p);
 }
 
 /* Lines of two points say little in many panels: they are left out, and that is said. */
@@ -175,11 +163,9 @@ Test(plot_caption, many_panels_of_two_points_are_left_out)
                             key_of(&r, variants[v]->name, b ? "one" : "two", seq, mem);
                         put_latency(&r, &k, seq, 1, 1);
                     }
-        put_env(&r, 1);
-        struct plot p = must_plot(r.path, "latency-mem");
+        struct plot p = plot_of(&r, "latency-mem");
         cr_expect_eq(p.n, many ? 0 : 16);
         if (many)
-            cr_expect(strstr(p.why, "5 shapes"), "%s", p.why);
-        plot_free(&p);
+            HAS(p.why, "5 shapes");
     }
 }

@@ -11,25 +11,46 @@ TestSuite(plot_history, .init = folder_make, .fini = folder_remove, .timeout = 2
 
 enum { RUNS = 3 };
 
+/* Run i is over, and was made on this day. */
+static void made_on(struct rundir *r, int i, int day, const char *cpu)
+{
+    struct env_row env = env_row_empty();
+
+    snprintf(env.started_at_utc, TEXT_SIZE, "2026-11-%02dT10:00:00Z", day);
+    snprintf(env.git_commit, TEXT_SIZE, "commit%d", i);
+    text_put(env.cpu_model, LINE_SIZE, cpu);
+    MUST(rundir_env(r, &env, &failure));
+    MUST(rundir_close(r, &failure));
+}
+
+/* Kept until the test ends. */
+static void read_run(struct plot_data *run, const char *path)
+{
+    MUST(plot_read(run, path, &failure));
+    kept_copy(run, sizeof(*run));
+}
+
+static char *steps_of(const struct plot_data *d, int *slower)
+{
+    FILE *const f = text_begin();
+
+    *slower = history_steps(f, d);
+    return text_end(f);
+}
+
 /* Run i was made on day `day[i]`: a case that all runs have, of 100 * day ns, and one of its own.
  */
 static void make_runs(struct plot_data run[RUNS], const int day[RUNS])
 {
     for (int i = 0; i < RUNS; i++) {
-        struct env_row env = env_row_empty();
         struct rundir r;
-        struct err e;
         made_open(&r, i == 0 ? "aaaa" : i == 1 ? "bbbb" : "cccc");
         for (int own = 0; own < 2; own++) {
             const struct key_row k = key_of(&r, variants[0]->name, "one", own ? 64 + i : 32, 0);
             put_latency(&r, &k, 100.0 * day[i], 1, 1);
         }
-        snprintf(env.started_at_utc, TEXT_SIZE, "2026-11-%02dT10:00:00Z", day[i]);
-        snprintf(env.git_commit, TEXT_SIZE, "commit%d", i);
-        text_put(env.cpu_model, LINE_SIZE, i == 2 ? "Other CPU" : "Some CPU");
-        cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
-        cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
-        cr_assert_eq(plot_read(&run[i], r.path, &e), OK, "%s", e.msg);
+        made_on(&r, i, day[i], i == 2 ? "Other CPU" : "Some CPU");
+        read_run(&run[i], r.path);
     }
 }
 
@@ -38,10 +59,9 @@ Test(plot_history, runs_are_in_order_of_date)
     static const int day[RUNS] = {12, 10, 11};
     struct plot_data run[RUNS], d = {.runs = run, .n_runs = RUNS};
     struct plot p;
-    struct err e;
 
     make_runs(run, day);
-    cr_assert_eq(plot_make(&p, plot_figure("history"), &d, &e), OK, "%s", e.msg);
+    MUST(plot_make(&p, plot_figure("history"), &d, &failure));
     cr_assert_eq(p.columns.n, 1, "only one case is in several runs");
     cr_assert_eq(p.n, RUNS);
     cr_assert_eq(p.series.n, 2, "machines are not compared");
@@ -51,45 +71,35 @@ Test(plot_history, runs_are_in_order_of_date)
         cr_expect_float_eq(a->y, 1000 + 100 * a->x, 1e-9);
         cr_expect_float_eq(a->low, 0.9 * a->y, 1e-9);
         snprintf(commit, sizeof(commit), "commit%d", a->x == 0 ? 1 : a->x == 1 ? 2 : 0);
-        cr_expect(strstr(a->label, commit), "%s", a->label);
+        HAS(a->label, commit);
     }
     plot_free(&p);
-    for (int i = 0; i < RUNS; i++)
-        plot_data_free(&run[i]);
 }
 
-/* A single run has none, and is not asked for one. */
 /* The case that all runs have, on each machine: its times under the commits, by date. */
 Test(plot_history, as_a_table)
 {
     static const int day[RUNS] = {12, 10, 11};
     struct plot_data run[RUNS], d = {.runs = run, .n_runs = RUNS};
-    struct bytes out;
-    struct err e;
 
     make_runs(run, day);
     for (size_t i = 0; i < run[2].table[TABLE_LATENCY].n; i++)
         text_put(((struct latency_row *)run[2].table[TABLE_LATENCY].row)[i].host_id, TEXT_SIZE,
                  "another");
-    FILE *const f = bytes_begin(&out);
-    cr_assert_eq(history_table(f, &d, FORMAT_MD, &e), OK, "%s", e.msg);
-    bytes_end(f, &out);
-    cr_expect(
-        strstr(out.data, "| case | machine | 11-10 commit1 | 11-11 commit2 | 11-12 commit0 |"),
-        "%s", out.data);
-    cr_expect(strstr(out.data, " | Some CPU | 1.00 us |  | 1.20 us |\n"), "%s", out.data);
-    cr_expect(strstr(out.data, " | Other CPU |  | 1.10 us |  |\n"), "%s", out.data);
+    FILE *const f = text_begin();
+    MUST(history_table(f, &d, FORMAT_MD, &failure));
+    char *const out = text_end(f);
+    HAS(out, "| case | machine | 11-10 commit1 | 11-11 commit2 | 11-12 commit0 |",
+        " | Some CPU | 1.00 us |  | 1.20 us |\n", " | Other CPU |  | 1.10 us |  |\n");
     int lines = 0;
-    for (const char *c = out.data; *c; c++)
+    for (const char *c = out; *c; c++)
         lines += *c == '\n';
-    cr_expect_eq(lines, 4, "%s", out.data);
-    free(out.data);
+    cr_expect_eq(lines, 4, "%s", out);
     d.n_runs = 1;
-    cr_expect_eq(history_table(stdout, &d, FORMAT_MD, &e), E_USAGE);
-    for (int i = 0; i < RUNS; i++)
-        plot_data_free(&run[i]);
+    cr_expect_eq(history_table(stdout, &d, FORMAT_MD, &failure), E_USAGE);
 }
 
+/* A single run has none, and is not asked for one. */
 Test(plot_history, is_of_several_runs)
 {
     const struct names all = {0};
@@ -98,57 +108,47 @@ Test(plot_history, is_of_several_runs)
     cr_expect_not(plot_is_wanted(plot_figure("history"), &all));
     cr_expect(plot_is_wanted(plot_figure("latency-seq"), &all));
     made_open(&r, "aaaa");
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "history");
+    struct plot p = plot_of(&r, "history");
     cr_expect_eq(p.n, 0);
     cr_expect_gt(strlen(p.why), 10);
-    plot_free(&p);
 }
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
 enum { DAYS = 12, OWN = DAYS / 2 };
 
-/* A case on two machines, day by day in turns; `ns` of the first one. */
-static void make_days(char path[DAYS][FILE_PATH], const double ns[OWN])
+/* A case on this host, on day i + 1. */
+static void make_day(struct plot_data *run, int i, const char *host, double ns)
 {
-    for (int i = 0; i < DAYS; i++) {
-        struct env_row env = env_row_empty();
-        struct rundir r;
-        struct err e;
-        char commit[16];
-        snprintf(commit, sizeof(commit), "aaa%d", i);
-        made_open(&r, commit);
-        struct key_row k = key_of(&r, variants[0]->name, "one", 32, 0);
-        snprintf(k.host_id, TEXT_SIZE, "host%d", i % 2);
-        put_latency(&r, &k, i % 2 ? 5000 : ns[i / 2], 1, 1);
-        snprintf(env.started_at_utc, TEXT_SIZE, "2026-11-%02dT10:00:00Z", i + 1);
-        snprintf(env.git_commit, TEXT_SIZE, "commit%d", i);
-        cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
-        cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
-        text_put(path[i], FILE_PATH, r.path);
-    }
+    struct rundir r;
+    char commit[16];
+
+    snprintf(commit, sizeof(commit), "aaa%d", i);
+    made_open(&r, commit);
+    struct key_row k = key_of(&r, variants[0]->name, "one", 32, 0);
+    text_put(k.host_id, TEXT_SIZE, host);
+    put_latency(&r, &k, ns, 1, 1);
+    made_on(&r, i, i + 1, "");
+    read_run(run, r.path);
+}
+
+/* A case on two machines, day by day in turns; `ns` of the first one. */
+static void make_days(struct plot_data run[DAYS], const double ns[OWN])
+{
+    for (int i = 0; i < DAYS; i++)
+        make_day(&run[i], i, i % 2 ? "host1" : "host0", i % 2 ? 5000 : ns[i / 2]);
 }
 
 static void expect_steps(const double ns[OWN], const char *part, int slower)
 {
-    static char path[DAYS][FILE_PATH];
-    struct plot_data run[DAYS], d = {.runs = run, .n_runs = DAYS};
-    struct bytes text;
-    struct err e;
-    int count = -1;
+    static struct plot_data run[DAYS];
+    const struct plot_data d = {.runs = run, .n_runs = DAYS};
+    int count;
 
-    make_days(path, ns);
-    for (int i = 0; i < DAYS; i++)
-        cr_assert_eq(plot_read(&run[i], path[i], &e), OK, "%s", e.msg);
-    FILE *const f = bytes_begin(&text);
-    count = history_steps(f, &d);
-    bytes_end(f, &text);
-    cr_expect(strstr(text.data, part), "no \"%s\" in: %s", part, text.data);
-    cr_expect_eq(count, slower, "%s", text.data);
-    free(text.data);
-    for (int i = 0; i < DAYS; i++)
-        plot_data_free(&run[i]);
+    make_days(run, ns);
+    const char *const text = steps_of(&d, &count);
+    cr_expect(strstr(text, part), "no \"%s\" in: %s", part, text);
+    cr_expect_eq(count, slower, "%s", text);
     folder_remove(); /* the next history has the same names */
     folder_make();
 }
@@ -170,30 +170,12 @@ Test(plot_history, steps_are_named)
 static int slower_after(const double *ns, int n)
 {
     static struct plot_data run[28];
-    struct plot_data d = {.runs = run, .n_runs = n};
-    struct bytes text;
-    struct err e;
-    int count = -1;
+    const struct plot_data d = {.runs = run, .n_runs = n};
+    int count;
 
-    for (int i = 0; i < n; i++) {
-        struct env_row env = env_row_empty();
-        struct rundir r;
-        char commit[16];
-        snprintf(commit, sizeof(commit), "aaa%d", i);
-        made_open(&r, commit);
-        const struct key_row k = key_of(&r, variants[0]->name, "one", 32, 0);
-        put_latency(&r, &k, ns[i], 1, 1);
-        snprintf(env.started_at_utc, TEXT_SIZE, "2026-11-%02dT10:00:00Z", i + 1);
-        cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
-        cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
-        cr_assert_eq(plot_read(&run[i], r.path, &e), OK, "%s", e.msg);
-    }
-    FILE *const f = bytes_begin(&text);
-    count = history_steps(f, &d);
-    bytes_end(f, &text);
-    free(text.data);
     for (int i = 0; i < n; i++)
-        plot_data_free(&run[i]);
+        make_day(&run[i], i, "host", ns[i]);
+    steps_of(&d, &count);
     folder_remove(); /* the next history has the same names */
     folder_make();
     return count;
@@ -222,36 +204,27 @@ Test(plot_history, slower_by_the_last_step)
 Test(plot_history, steps_need_four_runs)
 {
     struct plot_data run[RUNS], d = {.runs = run, .n_runs = RUNS};
-    struct bytes text;
-    int slower = -1;
+    int slower;
 
     make_runs(run, (const int[RUNS]){1, 2, 3});
-    FILE *const f = bytes_begin(&text);
-    slower = history_steps(f, &d);
-    bytes_end(f, &text);
-    cr_expect_str_eq(text.data,
+    cr_expect_str_eq(steps_of(&d, &slower),
                      "steps: none looked for  -> give 4 runs of a case on one machine\n");
     cr_expect_eq(slower, 0);
-    free(text.data);
-    for (int i = 0; i < RUNS; i++)
-        plot_data_free(&run[i]);
 }
 
 /* Exit code 3 is asked for with --strict. */
 Test(plot_history, a_slower_step_as_exit_code)
 {
-    static char path[DAYS][FILE_PATH];
+    static struct plot_data run[DAYS];
     static const char steps[] = "history 2* --format csv --force -o o";
     char line[128];
 
-    make_days(path, (const double[]){1000, 1001, 999, 1100, 1101, 1099});
+    make_days(run, (const double[]){1000, 1001, 999, 1100, 1101, 1099});
     snprintf(line, sizeof(line), "$BENCH %s", steps);
     shell_exits(folder, 0, "step: ", line);
     snprintf(line, sizeof(line), "$BENCH %s --strict -q", steps);
-    struct ran r = run_shell(folder, line);
-    expect_exit(&r, 3);
+    struct ran r = shell_exits(folder, 3, NULL, line);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
-    ran_free(&r);
 }
 
 /* ---- many cases ---------------------------------------------------------------------------- */
@@ -265,8 +238,7 @@ static void make_week(struct plot_data run[WEEK], struct env_row env[WEEK], uint
     struct rundir r = {.run_id = "run"};
 
     for (int i = 0; i < WEEK; i++) {
-        struct latency_row *const row = calloc(CASES, sizeof(*row));
-        cr_assert(row);
+        struct latency_row *const row = need_room(CASES, sizeof(*row));
         for (int k = 0; k < CASES; k++) {
             const struct key_row key = key_of(&r, variants[0]->name, "one", 32 + k, 0);
             row[k] = latency_row_empty();
@@ -290,17 +262,13 @@ static int count_steps(uint64_t stream, double pct)
     static struct plot_data run[WEEK];
     static struct env_row env[WEEK];
     const struct plot_data d = {.runs = run, .n_runs = WEEK};
-    struct bytes text;
-    int n = 0;
+    int n = 0, slower;
 
     make_week(run, env, stream, pct);
-    FILE *const f = bytes_begin(&text);
-    history_steps(f, &d);
-    bytes_end(f, &text);
-    for (const char *at = text.data; (at = strstr(at, "step: ")); at++)
+    const char *const text = steps_of(&d, &slower);
+    for (const char *at = text; (at = strstr(at, "step: ")); at++)
         n++;
-    cr_expect_eq(strstr(text.data, "steps: none shown") != NULL, n == 0, "%s", text.data);
-    free(text.data);
+    cr_expect_eq(strstr(text, "steps: none shown") != NULL, n == 0, "%s", text);
     for (int i = 0; i < WEEK; i++)
         free(run[i].table[TABLE_LATENCY].row);
     return n;

@@ -3,6 +3,7 @@
  * Colours, markers and dashes of series: a legend must tell them apart, with and without colours.
  */
 #include "harness/figure/figure.h"
+#include "tests/support/kept.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static struct plot_names make(int n, int styles, int first)
         text_put(names.v[index].kind, PLOT_TEXT, kind);
     }
     plot_looks(&names);
+    kept(names.v);
     return names;
 }
 
@@ -40,7 +42,6 @@ Test(looks, all_series_differ_also_in_grey)
             for (int j = 0; j < i; j++)
                 cr_expect_not(alike(&s.v[i], &s.v[j], true), "%d of %d: %d and %d", shapes[k][1],
                               s.n, j, i);
-        free(s.v);
     }
 }
 
@@ -52,7 +53,6 @@ Test(looks, few_variants_have_different_colours)
         for (int i = 0; i < s.n; i++)
             for (int j = 0; j < i; j++)
                 cr_expect_neq(s.v[i].colour, s.v[j].colour, "%d and %d from %d", j, i, first);
-        free(s.v);
     }
 }
 
@@ -65,7 +65,6 @@ Test(looks, colour_is_the_variant_and_dash_the_kind)
             cr_expect_eq(s.v[i].colour == s.v[j].colour, i % 3 == j % 3);
             cr_expect_eq(s.v[i].dash == s.v[j].dash, i / 3 == j / 3);
         }
-    free(s.v);
 }
 
 /* Seven lines of one colour are not told apart by marks of six pixels. */
@@ -80,7 +79,6 @@ Test(looks, no_four_of_a_few_series_share_a_colour)
                     same += s.v[i].colour == s.v[j].colour;
                 cr_expect_leq(same, 3, "%d series of %d variants", n, styles);
             }
-            free(s.v);
         }
 }
 
@@ -92,9 +90,9 @@ Test(looks, foreign_series_are_black)
 
     index = plot_name(&s, "published", STYLE_FOREIGN);
     plot_looks(&s);
+    kept(s.v);
     cr_expect_eq(s.v[0].colour, 0);
     cr_expect_eq(s.v[1].colour, 1);
     cr_expect_eq(s.v[index].colour, -1);
     cr_expect_eq(s.v[index].marker, -1);
-    free(s.v);
 }

@@ -53,11 +53,9 @@ Test(plot, lines_are_the_rows)
             cr_expect_float_eq(a->z, 2, 1e-9, "the time is the square of the length");
         }
     }
-    plot_free(&p);
     p = must_plot(r.path, "latency-mem");
     cr_expect_eq(p.n, 24);
     cr_expect_eq(p.rows.n, 3);
-    plot_free(&p);
 }
 
 /* A variant looks the same whether others are in the file or not; so does an unknown one. */
@@ -79,14 +77,12 @@ Test(plot, styles_do_not_depend_on_the_file)
             const struct key_row key = key_of(&r, names[1], backends[0]->name, 8, 0);
             put_latency(&r, &key, 100, 1, 1);
         }
-        put_env(&r, 1);
-        struct plot p = must_plot(r.path, "latency-seq");
+        struct plot p = plot_of(&r, "latency-seq");
         cr_assert_eq(p.series.n, 2);
         for (int n = 0; n < 2; n++)
             for (int i = 0; i < p.series.n; i++)
                 if (strcmp(p.series.v[i].text, names[n]) == 0)
                     style[k][n] = p.series.v[i].style;
-        plot_free(&p);
     }
     cr_expect_eq(style[0][0], 1);
     cr_expect_eq(style[1][0], 1);
@@ -108,19 +104,16 @@ Test(plot, series_are_named_by_what_differs)
             k.clip = 16;
             put_latency(&r, &k, seq * 100.0 + kind, 1, 1);
         }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "latency-seq");
+    struct plot p = plot_of(&r, "latency-seq");
     cr_assert_eq(p.series.n, 2);
     for (int i = 0; i < 2; i++) {
-        cr_expect(strstr(p.series.v[i].text, mem_kind_name[MEM_HIDDEN + i]), "%s",
-                  p.series.v[i].text);
+        HAS(p.series.v[i].text, mem_kind_name[MEM_HIDDEN + i]);
         cr_expect_not(strstr(p.series.v[i].text, "clip"), "%s", p.series.v[i].text);
         cr_expect_eq(p.series.v[i].style, 1, "of the variant");
         cr_expect_eq(p.series.v[i].dash, i);
         cr_expect_eq(p.series.v[i].colour, i, "of one variant, the kinds have colours");
         cr_expect_eq(p.series.v[i].marker, i);
     }
-    plot_free(&p);
 }
 
 Test(plot, rows_without_times_are_no_points)
@@ -134,10 +127,8 @@ Test(plot, rows_without_times_are_no_points)
             text_put(k.status, TEXT_SIZE, row_status_name[ROW_WRONG]);
         put_latency(&r, &k, seq, 1, 1);
     }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "latency-seq");
+    struct plot p = plot_of(&r, "latency-seq");
     cr_expect_eq(p.n, 2);
-    plot_free(&p);
 }
 
 Test(plot, nothing_to_show_has_a_reason)
@@ -150,7 +141,6 @@ Test(plot, nothing_to_show_has_a_reason)
         struct plot p = must_plot(r.path, figures[i].name);
         cr_expect_eq(p.n, 0, "%s", figures[i].name);
         cr_expect_gt(strlen(p.why), 10, "%s says nothing", figures[i].name);
-        plot_free(&p);
     }
 }
 
@@ -170,8 +160,10 @@ Test(plot, memory_is_stacked_without_gaps)
     made_write(&r, TABLE_MEMORY, &m);
     m.seq_tokens = 8; /* smaller: not shown */
     made_write(&r, TABLE_MEMORY, &m);
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "memory-parts");
+    m.seq_tokens = 1024; /* larger, but not run */
+    text_put(m.status, TEXT_SIZE, row_status_name[ROW_FAILED]);
+    made_write(&r, TABLE_MEMORY, &m);
+    struct plot p = plot_of(&r, "memory-parts");
     cr_assert_eq(p.n, 3, "parts without bytes are not boxes");
     double end = 0;
     for (int i = 0; i < p.n; i++) {
@@ -180,7 +172,6 @@ Test(plot, memory_is_stacked_without_gaps)
         end = p.point[i].high;
     }
     cr_expect_eq(end, 123);
-    plot_free(&p);
 }
 
 /* The page has room for a limited number of panels; a late bar of an early panel is still drawn. */
@@ -198,19 +189,37 @@ Test(plot, memory_says_what_has_no_room)
         m.weights_bytes = m.arena_peak_bytes = 100;
         made_write(&r, TABLE_MEMORY, &m);
     }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "memory-parts");
+    struct plot p = plot_of(&r, "memory-parts");
     cr_expect_eq(p.n, PANELS);
-    cr_expect(strstr(point_at(&p, 0, 0, 0, 0, 1)->label, "late"));
-    cr_expect(strstr(p.why, "1 more shape"), "%s", p.why);
-    plot_free(&p);
+    HAS(point_at(&p, 0, 0, 0, 0, 1)->label, "late");
+    HAS(p.why, "1 more shape");
+}
+
+/* Lines of two points say little where there are many: those of three are drawn. */
+Test(plot, many_short_lines_make_room)
+{
+    enum { SHORT = 9 };
+    struct rundir r;
+
+    for (int n = SHORT - 1; n <= SHORT; n++) {
+        made_open(&r, "aaaa");
+        for (int i = 0; i < n; i++)
+            for (int seq = 64; seq <= (i ? 128 : 256); seq *= 2) {
+                struct key_row k = key_of(&r, variants[0]->name, "one", seq, 0);
+                snprintf(k.workload, TEXT_SIZE, "work%d", i);
+                put_latency(&r, &k, seq, 1, 1);
+            }
+        struct plot p = plot_of(&r, "latency-seq");
+        cr_expect_eq(p.rows.n, n == SHORT ? 1 : n);
+        cr_expect_eq(strstr(p.why, "8 shapes with fewer than three") != NULL, n == SHORT, "%s",
+                     p.why);
+    }
 }
 
 /* One line of the table is one point, whatever characters the names contain. */
 Test(plot, names_do_not_break_the_table)
 {
     struct rundir r;
-    struct bytes csv = {0};
     int lines = 0;
 
     made_open(&r, "aaaa");
@@ -218,19 +227,15 @@ Test(plot, names_do_not_break_the_table)
         const struct key_row k = key_of(&r, "name", backends[0]->name, seq, 0);
         put_latency(&r, &k, seq, 1, 1);
     }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "latency-seq");
+    struct plot p = plot_of(&r, "latency-seq");
     text_put(p.series.v[0].text, PLOT_TEXT, "two\nlines,\r\"one\" name");
-    FILE *const f = open_memstream(&csv.data, &csv.n);
-    cr_assert(f);
+    FILE *const f = text_begin();
     plot_print_csv(f, &p);
-    cr_assert_eq(fclose(f), 0);
-    for (const char *c = csv.data; *c; c++)
+    char *const csv = text_end(f);
+    for (const char *c = csv; *c; c++)
         lines += *c == '\n';
     cr_expect_eq(lines, p.n + 1);
-    cr_expect(strstr(csv.data, ",two lines one name,"), "%s", csv.data);
-    free(csv.data);
-    plot_free(&p);
+    HAS(csv, ",two lines one name,");
 }
 
 Test(plot, roofline_has_points_and_ceilings)
@@ -253,7 +258,6 @@ Test(plot, roofline_has_points_and_ceilings)
     }
     cr_expect_eq(points, 24);
     cr_expect_eq(ceilings, 2, "what was not measured has no line");
-    plot_free(&p);
 }
 
 Test(plot, roofline_of_a_machine_alone)
@@ -261,13 +265,11 @@ Test(plot, roofline_of_a_machine_alone)
     struct rundir r;
 
     made_open(&r, "aaaa");
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "roofline");
+    struct plot p = plot_of(&r, "roofline");
     cr_expect_eq(p.n, 2);
     cr_expect_eq(p.rows.n * p.columns.n, 1);
     for (int i = 0; i < p.n; i++)
         cr_expect_neq(p.point[i].kind, 0);
-    plot_free(&p);
 }
 
 Test(plot, backends_are_relative_to_the_base)
@@ -278,16 +280,16 @@ Test(plot, backends_are_relative_to_the_base)
     struct plot p = must_plot(r.path, "backends");
     cr_assert_eq(p.n, 24);
     cr_assert_eq(p.series.n, 2);
-    cr_expect(strstr(p.series.v[0].text, "(base)"));
+    HAS(p.series.v[0].text, "(base)");
     for (int i = 0; i < p.n; i++) {
         const struct plot_point *const a = &p.point[i];
         cr_expect_float_eq(a->y, a->series == 0 ? 1 : 0.5, 1e-12);
+        cr_expect_eq(isnan(a->low) && isnan(a->high), a->series == 0, "the base has no interval");
         if (a->series == 1) {
             cr_expect_lt(a->low, 0.5 * 0.9);
             cr_expect_gt(a->high, 0.5 * 1.1);
         }
     }
-    plot_free(&p);
 }
 
 /* The window takes 500 times as long as the memory, and 250 times its arithmetic. */
@@ -304,8 +306,7 @@ Test(plot, eval_speed_compares_with_the_window)
             text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[kind ? MEM_KV : MEM_RECOMPUTE]);
             put_latency(&r, &k, kind ? 2e6 : 1e9, kind ? 4 : 1000, 1);
         }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "eval-speed");
+    struct plot p = plot_of(&r, "eval-speed");
     cr_expect_eq(p.rows.n, 2);
     cr_expect_eq(p.series.n, 3);
     int kinds[4] = {0};
@@ -323,7 +324,6 @@ Test(plot, eval_speed_compares_with_the_window)
     cr_expect_eq(kinds[1], 2);
     cr_expect_eq(kinds[2], 2);
     cr_expect_eq(kinds[3], 4);
-    plot_free(&p);
 }
 
 Test(plot, rows_without_lengths_are_no_points)
@@ -344,13 +344,10 @@ Test(plot, rows_without_lengths_are_no_points)
         m.arena_peak_bytes = m.weights_bytes = 100;
         made_write(&r, TABLE_MEMORY, &m);
     }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "eval-speed");
+    struct plot p = plot_of(&r, "eval-speed");
     cr_expect_eq(p.n, 0);
-    plot_free(&p);
     p = must_plot(r.path, "memory-parts");
     cr_expect_eq(p.n, 1, "the only shape that is known");
-    plot_free(&p);
 }
 
 /* Each row is compared with the window of its own shape; if there are two, with none. */
@@ -367,8 +364,7 @@ Test(plot, eval_speed_compares_one_shape_with_itself)
         k.threads = threads;
         put_latency(&r, &k, kind == 2 ? 1e6 : 1e9 / threads + kind, 10, 1);
     }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "eval-speed");
+    struct plot p = plot_of(&r, "eval-speed");
     double slower[5], low = INFINITY, high = 0;
     int n = 0;
     cr_expect_eq(p.series.n, 3 * 2 + 1, "threads are told apart");
@@ -382,7 +378,6 @@ Test(plot, eval_speed_compares_one_shape_with_itself)
     }
     cr_expect_float_eq(high, 1000, 1e-9);
     cr_expect_float_eq(low, 500, 1e-9);
-    plot_free(&p);
 }
 
 /* One length is no curve. */
@@ -397,9 +392,7 @@ Test(plot, eval_speed_of_one_length)
         text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[kind ? MEM_KV : MEM_RECOMPUTE]);
         put_latency(&r, &k, kind ? 2e6 : 1e9, 10, 1);
     }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "eval-speed");
+    struct plot p = plot_of(&r, "eval-speed");
     cr_expect_eq(p.n, 0);
-    cr_expect(strstr(p.why, "fewer than two context lengths"), "%s", p.why);
-    plot_free(&p);
+    HAS(p.why, "fewer than two context lengths");
 }

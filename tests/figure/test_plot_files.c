@@ -11,16 +11,6 @@
 
 TestSuite(plot_files, .init = folder_make, .fini = folder_remove, .timeout = 100);
 
-static void need_gnuplot(void)
-{
-    struct ran r = run_shell(folder, "command -v gnuplot");
-    const bool absent = r.code != 0;
-
-    ran_free(&r);
-    if (absent)
-        cr_skip_test("gnuplot is not installed");
-}
-
 /* Two backends, two lengths; hostile names where a user's table may have them. */
 static void make_run(void)
 {
@@ -30,155 +20,120 @@ static void make_run(void)
         {"a,b<i>\"q'", "two", "3333", 128, 1500},
         {"a,b<i>\"q'", "two", "4444", 256, 6000},
     };
-    struct rundir r;
-    char path[FILE_PATH];
 
-    made_open(&r, "aaaa");
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        made_row(&r, &cases[i], "host", "ok", "", 100);
-    made_close(&r, "host", "CPU");
-    folder_path(path, "run");
-    cr_assert_eq(rename(r.path, path), 0);
-}
-
-static struct bytes must_load(const char *name)
-{
-    char path[FILE_PATH];
-    struct bytes b;
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
-    return b;
+    made_cases("run", "CPU", cases, ARRAY_LEN(cases));
 }
 
 Test(plot_files, writes_svg_with_its_series)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
     for (int again = 0; again < 2; again++) { /* its own files are replaced */
-        struct ran r = run_bench(folder, "plot run --figure latency-seq");
-        expect_exit(&r, 0);
+        struct ran r = bench_exits(folder, 0, NULL, "plot run --figure latency-seq");
         cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n");
-        ran_free(&r);
     }
-    struct bytes svg = must_load("run/plots/latency-seq.svg");
-    cr_expect(strstr(svg.data, "<svg"));
-    cr_expect(strstr(svg.data, ">first</text>"));
+    struct bytes svg = folder_read("run/plots/latency-seq.svg");
+    HAS(svg.data, "<svg", ">first</text>");
     cr_expect(strstr(svg.data, "ab&lt;i"), "a name from the table is escaped");
     cr_expect_not(strstr(svg.data, "<i>"));
     cr_expect(strstr(svg.data, "> 256</text>"), "the axis names the lengths");
-    cr_expect(strstr(svg.data, "<title>Latency against sequence length</title>"));
+    HAS(svg.data, "<title>Latency against sequence length</title>");
     cr_expect(strstr(svg.data, "<desc>drawn by bench "), "for who asks which version");
     cr_expect_not(strstr(svg.data, "GNUPLOT"), "the same bytes by each gnuplot that draws alike");
-    free(svg.data);
 }
 
-/* Two variants in two kinds each, that is two colours and two dashes: the legend has both. */
 /* Names of files are all that it prints, unless a figure that was asked for is missing. The report
  * says in words what it shows. */
 Test(plot_files, says_what_was_asked)
 {
     make_run();
-    struct ran r = run_bench(folder, "plot run --format csv");
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, "plot run --format csv");
     cr_expect_str_eq(r.err.data, "");
-    ran_free(&r);
     bench_exits(folder, 77, "no figure has what it needs", "plot run --format csv --filter seq:7");
     r = run_bench(folder, "report run -o page.html");
     expect_said(&r, "variants by time");
     cr_expect_str_eq(r.out.data, "page.html\n");
-    ran_free(&r);
-    struct bytes page = must_load("page.html");
+    struct bytes page = folder_read("page.html");
     cr_expect(strstr(page.data, "data-answer=\"No variant is shown") ||
               strstr(page.data, "data-answer=\"Use ") ||
               strstr(page.data, "data-answer=\"Probably use "));
-    free(page.data);
 }
 
 /* By the checkpoint beside the curve. */
 Test(plot_files, a_training_names_its_text_and_sizes)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     bench_exits(folder, 0, NULL,
                 "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
                 "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
                 "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
     bench_exits(folder, 0, NULL, "plot . --figure training -o .");
-    struct bytes svg = must_load("training.svg");
-    cr_expect(strstr(svg.data, "copy:lag=3,alphabet=4, layers 1, d_model 8, heads 2"));
-    free(svg.data);
+    struct bytes svg = folder_read("training.svg");
+    HAS(svg.data, "copy:lag=3,alphabet=4, layers 1, d_model 8, heads 2");
 }
 
 /* Without one, nothing is said: fresh memory is no text. */
 Test(plot_files, a_training_without_a_checkpoint_names_neither)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     bench_exits(folder, 0, NULL,
                 "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
                 "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
                 "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
     shell_exits(folder, 0, NULL,
                 "rm m && MALLOC_PERTURB_=165 \"$BENCH\" plot . --figure training -o .");
-    struct bytes svg = must_load("training.svg");
+    struct bytes svg = folder_read("training.svg");
     cr_expect(strstr(svg.data, "<text>ref, threads 1</text>"), "%.3000s", svg.data);
-    free(svg.data);
 }
 
+/* Two variants in two kinds each, that is two colours and two dashes: the legend has both. */
 Test(plot_files, the_legend_draws_what_the_curve_draws)
 {
     const char *const kinds[] = {"hidden", "kv"};
     struct rundir r;
     int dashed = 0;
 
-    need_gnuplot();
+    need_program("gnuplot");
     made_open(&r, "aaaa");
     for (int i = 0; i < 8; i++) {
         const struct made_case c = {i & 1 ? "first" : "second", "one", "", i & 2 ? 128 : 256, 1000};
         struct latency_row row = latency_row_empty();
         struct key_row k = made_key(&r, &c, "host");
-        struct err e;
         text_put(k.mem_kind, TEXT_SIZE, kinds[i / 4]);
         row_set_key(&tables[TABLE_LATENCY], &row, &k);
         row.median_ns = 1000 * (i + 1);
-        cr_assert_eq(rundir_write(&r, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+        made_write(&r, TABLE_LATENCY, &row);
     }
     made_close(&r, "host", "CPU");
     bench_exits(folder, 0, NULL, "plot %s --figure latency-seq -o t", r.path);
-    struct bytes svg = must_load("t/latency-seq.svg");
+    struct bytes svg = folder_read("t/latency-seq.svg");
     for (const char *at = svg.data; (at = strstr(at, "stroke-dasharray")); at++)
         dashed++;
     cr_expect_eq(dashed, 2 * 2, "of two series, in the legend and as a curve: %d", dashed);
-    free(svg.data);
 }
 
 Test(plot_files, says_what_is_left_out)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
-    struct ran r =
-        run_bench(folder, "plot run --figure latency-seq,training,perplexity-mem,latency-mem");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "run/plots/latency-seq.svg\n"));
+    struct ran r = bench_exits(folder, 0, NULL,
+                               "plot run --figure latency-seq,training,perplexity-mem,latency-mem");
+    HAS(r.out.data, "run/plots/latency-seq.svg\n");
     cr_expect_not(strstr(r.out.data, "training"));
     expect_said(&r, "left out training: ");
     expect_said(&r, "left out perplexity-mem: perplexity.csv has no scored row");
     expect_said(&r, "left out latency-mem: ");
-    ran_free(&r);
-    r = run_bench(folder, "plot run --figure training");
-    expect_exit(&r, 77);
+    r = bench_exits(folder, 77, NULL, "plot run --figure training");
     cr_expect_eq(r.out.n, 0);
-    ran_free(&r);
 }
 
 Test(plot_files, foreign_files_are_kept)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
     bench_exits(folder, 0, NULL, "plot run --figure latency-seq -o there --format png");
-    struct bytes png = must_load("there/latency-seq.png");
+    struct bytes png = folder_read("there/latency-seq.png");
     cr_expect_eq(memcmp(png.data, "\x89PNG", 4), 0);
-    free(png.data);
     bench_exits(folder, 7, "there/latency-seq.png exists  -> overwrite it with --force",
                 "plot run --figure latency-seq -o there --format png");
     bench_exits(folder, 0, NULL, "plot run --figure latency-seq -o there --format png --force");
@@ -186,27 +141,24 @@ Test(plot_files, foreign_files_are_kept)
 
 Test(plot_files, several_runs_have_folders_of_their_own)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
-    struct ran r = run_shell(folder, "cp -r run other && $BENCH plot run other "
-                                     "--figure latency-seq -q -o there");
-    expect_exit(&r, 0);
+    struct ran r = shell_exits(folder, 0, NULL,
+                               "cp -r run other && $BENCH plot run other "
+                               "--figure latency-seq -q -o there");
     cr_expect_str_eq(r.out.data, "there/run/latency-seq.svg\nthere/other/latency-seq.svg\n");
-    ran_free(&r);
 }
 
 Test(plot_files, draws_in_the_terminal)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
-    struct ran r = run_shell(folder, "COLUMNS=70 $BENCH plot run --figure latency-seq --term");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "first"));
-    cr_expect(strstr(r.out.data, "sequence length (tokens)"));
+    struct ran r =
+        shell_exits(folder, 0, NULL, "COLUMNS=70 $BENCH plot run --figure latency-seq --term");
+    HAS(r.out.data, "first", "sequence length (tokens)");
     for (const char *line = r.out.data; line && *line; line = strchr(line, '\n'), line += !!line)
         cr_expect_leq(strcspn(line, "\n"), 70);
-    ran_free(&r);
-    cr_expect_neq(access("run/plots", F_OK), 0);
+    cr_expect_not(folder_has("run/plots"));
 }
 
 /* The longest run of one character. */
@@ -240,9 +192,8 @@ Test(plot_files, draws_bars_in_the_terminal)
     static const struct made_case cases[] = {{"v", "one", "1", 128, 4000},
                                              {"v", "two", "2", 128, 500}};
     struct rundir r;
-    struct err e;
 
-    need_gnuplot();
+    need_program("gnuplot");
     made_open(&r, "aaaa");
     for (int i = 0; i < 2; i++) {
         struct memory_row m = memory_row_empty();
@@ -252,11 +203,10 @@ Test(plot_files, draws_bars_in_the_terminal)
         m.weights_bytes = 3 << 20;
         m.activations_bytes = 1 << 20;
         m.arena_peak_bytes = 4 << 20;
-        cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+        made_write(&r, TABLE_MEMORY, &m);
     }
     made_close(&r, "host", "CPU");
-    struct ran ran = run_bench(folder, "plot %s --figure memory-parts --term", r.path);
-    expect_exit(&ran, 0);
+    struct ran ran = bench_exits(folder, 0, NULL, "plot %s --figure memory-parts --term", r.path);
     const int weights = longest_run(ran.out.data, '1'), rest = longest_run(ran.out.data, '2');
     cr_expect_gt(weights, 20, "%s", ran.out.data);
     cr_expect_leq(abs(weights - 3 * rest), 3, "three times as long: %s", ran.out.data);
@@ -264,54 +214,45 @@ Test(plot_files, draws_bars_in_the_terminal)
                                                                                      "v one 1");
     cr_expect(entry && bar && entry < bar, "the legend is above the bars: %s", ran.out.data);
     cr_expect_eq(lines_with(ran.out.data, '2', 40), 3, "bars and nothing else: %s", ran.out.data);
-    ran_free(&ran);
-    ran = run_bench(folder, "plot %s --figure backends --term --base one", r.path);
-    expect_exit(&ran, 0);
+    ran = bench_exits(folder, 0, NULL, "plot %s --figure backends --term --base one", r.path);
     cr_expect_geq(lines_with(ran.out.data, '2', 20), 8, "%s", ran.out.data);
-    ran_free(&ran);
 }
 
 /* A page of the size that was asked for; dpi only makes a PNG finer. */
 Test(plot_files, pictures_have_the_size_that_was_asked_for)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
     bench_exits(folder, 0, NULL, "plot run --figure latency-seq --size 640x480 -o t");
-    struct bytes svg = must_load("t/latency-seq.svg");
-    cr_expect(strstr(svg.data, "width=\"640\" height=\"480\""));
-    free(svg.data);
+    struct bytes svg = folder_read("t/latency-seq.svg");
+    HAS(svg.data, "width=\"640\" height=\"480\"");
     bench_exits(folder, 0, NULL,
                 "plot run --figure latency-seq --size 640x480 --format png --dpi 192 -o t");
-    struct bytes png = must_load("t/latency-seq.png");
+    struct bytes png = folder_read("t/latency-seq.png");
     const unsigned char *const p = (const unsigned char *)png.data;
     cr_expect_eq(p[18] * 256 + p[19], 1280);
     cr_expect_eq(p[22] * 256 + p[23], 960);
-    free(png.data);
 }
 
 /* Figures that fit are drawn all the same. */
 Test(plot_files, a_figure_without_room_is_left_out)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
     bench_exits(folder, 2, "--size", "plot run --figure latency-seq --size 200x200");
-    struct ran r = run_shell(folder, "ls run/plots");
-    cr_expect_neq(r.code, 0);
-    ran_free(&r);
+    cr_expect_not(folder_has("run/plots"));
 }
 
 Test(plot_files, writes_pdf)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
     struct ran r = run_bench(folder, "plot run --figure latency-seq --format pdf -o t");
     if (r.code == 6)
         cr_skip_test("this gnuplot writes no PDF");
     expect_exit(&r, 0);
-    ran_free(&r);
-    struct bytes pdf = must_load("t/latency-seq.pdf");
+    struct bytes pdf = folder_read("t/latency-seq.pdf");
     cr_expect_eq(memcmp(pdf.data, "%PDF", 4), 0);
-    free(pdf.data);
 }
 
 /* A stand-in for a gnuplot that lacks the terminal ends as style.gp does. */
@@ -332,74 +273,61 @@ Test(plot_files, a_form_that_gnuplot_lacks_says_what_to_install)
         "gnuplot -e \"here='%s/'; data='%s/t/latency-seq.csv'; out='x.pdf'\" "
         "%s/latency-seq.gp",
         folder, folder, folder, folder, folder, folder, folder);
-    struct ran r = run_shell(".", line);
-    expect_exit(&r, 3);
-    ran_free(&r);
+    shell_exits(".", 3, NULL, line);
 }
 
 Test(plot_files, history_draws_several_runs_in_one_figure)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
-    struct ran r = run_shell(folder, "cp -r run other; $BENCH history run other -o there");
-    expect_exit(&r, 0);
+    struct ran r =
+        shell_exits(folder, 0, NULL, "cp -r run other; $BENCH history run other -o there");
     cr_expect_str_eq(r.out.data, "there/history.svg\n");
-    ran_free(&r);
-    r = run_shell(folder, "mkdir results && cp -r run results/a && cp -r run results/b && ln -s b "
-                          "results/latest && $BENCH history --format csv");
-    expect_exit(&r, 0);
+    r = shell_exits(folder, 0, NULL,
+                    "mkdir results && cp -r run results/a && cp -r run results/b && ln -s b "
+                    "results/latest && $BENCH history --format csv");
     cr_expect_str_eq(r.out.data, "results/b/plots/history.csv\n");
-    ran_free(&r);
-    r = run_shell(folder,
-                  "$BENCH report run other -o page.html -q && grep -c 'id=\"figure-.*-history\"' "
-                  "page.html && $BENCH report run -o one.html -q && ! grep -q "
-                  "'id=\"figure-.*-history\"' one.html");
-    expect_exit(&r, 0);
+    r = shell_exits(folder, 0, NULL,
+                    "$BENCH report run other -o page.html -q && grep -c 'id=\"figure-.*-history\"' "
+                    "page.html && $BENCH report run -o one.html -q && ! grep -q "
+                    "'id=\"figure-.*-history\"' one.html");
     cr_expect_str_eq(r.out.data, "page.html\n1\none.html\n");
-    ran_free(&r);
 }
 
 /* The table that a script reads is documented, and the script runs by hand. */
 Test(plot_files, scripts_run_by_hand)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
     bench_exits(folder, 0, NULL, "plot run --figure latency-seq,backends --format csv -o t");
-    struct bytes csv = must_load("t/latency-seq.csv");
+    struct bytes csv = folder_read("t/latency-seq.csv");
     int lines = 0;
     for (const char *c = csv.data; *c; c++)
         lines += *c == '\n';
     cr_expect_eq(lines, 5);
-    cr_expect(strstr(csv.data, ",first,"));
-    free(csv.data);
+    HAS(csv.data, ",first,");
     if (access("plots/latency-seq.gp", R_OK) != 0)
         cr_skip_test("run from the top of the repository");
     char line[FILE_PATH];
     snprintf(line, sizeof(line),
              "gnuplot -e \"data='%s/t/latency-seq.csv'; out='%s/hand.svg'\" plots/latency-seq.gp",
              folder, folder);
-    struct ran r = run_shell(".", line);
-    expect_exit(&r, 0);
-    ran_free(&r);
-    struct bytes svg = must_load("hand.svg");
-    cr_expect(strstr(svg.data, ">first</text>"));
-    free(svg.data);
+    shell_exits(".", 0, NULL, line);
+    struct bytes svg = folder_read("hand.svg");
+    HAS(svg.data, ">first</text>");
 }
 
 /* gnuplot executes its input: only the program's own scripts, and no start-up file. */
 Test(plot_files, runs_no_script_but_its_own)
 {
-    need_gnuplot();
+    need_program("gnuplot");
     make_run();
-    struct ran r = run_shell(folder, "mkdir plots; echo 'system(\"touch $PWD/alien\")' "
-                                     "| tee plots/latency-seq.gp plots/style.gp >.gnuplot; "
-                                     "HOME=$PWD $BENCH plot run --figure latency-seq");
-    expect_exit(&r, 0);
+    struct ran r = shell_exits(folder, 0, NULL,
+                               "mkdir plots; echo 'system(\"touch $PWD/alien\")' "
+                               "| tee plots/latency-seq.gp plots/style.gp >.gnuplot; "
+                               "HOME=$PWD $BENCH plot run --figure latency-seq");
     cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n");
-    ran_free(&r);
-    r = run_shell(folder, "ls alien");
-    cr_expect_neq(r.code, 0);
-    ran_free(&r);
+    cr_expect_not(folder_has("alien"));
 }
 
 /* What a report has gnuplot draw: changes and a curve. */
@@ -408,25 +336,18 @@ static void add_changes_and_curve(void)
     static const char changes[] = "case,before,after,change_pct,ci95_low_pct,ci95_high_pct,verdict,"
                                   "threshold_pct\na,old,new,-12.5,-13,-12,faster,2\n";
     struct train_row row = train_row_empty();
-    char path[FILE_PATH];
-    struct err e;
 
-    folder_path(path, "run/changes.csv");
-    cr_assert_eq(file_replace(path, changes, strlen(changes), &e), OK, "%s", e.msg);
+    folder_put_text("run/changes.csv", changes);
     text_put(row.variant, TEXT_SIZE, "first");
     row.step = 10;
     row.loss_nats = 3;
-    folder_path(path, "run/m.train.csv");
-    cr_assert_eq(table_replace(&tables[TABLE_TRAIN], path, &row, 1, &e), OK, "%s", e.msg);
+    made_table(in_folder("run/m.train.csv"), TABLE_TRAIN, &row, 1);
 }
 
 /* A stand-in for gnuplot holds the first figure until the signal has been sent. */
 Test(plot_files, a_signal_stops_between_figures)
 {
-    static const struct {
-        const char *line;
-        int code;
-    } lines[] = {{"plot run", 143}, {"report run -o page.html", 143}};
+    static const char *const lines[] = {"plot run", "report run -o page.html"};
 
     make_run();
     add_changes_and_curve();
@@ -439,15 +360,11 @@ Test(plot_files, a_signal_stops_between_figures)
                  "PATH=$PWD/bin:$PATH TMPDIR=$PWD/tmp $BENCH %s & "
                  "while [ ! -f count ]; do sleep 0.01; done; kill -TERM $!; touch go; wait $!; "
                  "code=$?; ls tmp; wc -l <count; exit $code",
-                 lines[i].line);
-        struct ran r = run_shell(folder, line);
-        expect_exit(&r, lines[i].code);
+                 lines[i]);
+        struct ran r = shell_exits(folder, 143, NULL, line);
         cr_expect_str_eq(r.out.data, "1\n", "no folder stays, no second figure begins");
-        ran_free(&r);
     }
-    struct ran r = run_shell(folder, "ls page.html");
-    cr_expect_neq(r.code, 0, "half a page");
-    ran_free(&r);
+    cr_expect_not(folder_has("page.html"), "half a page");
 }
 
 Test(plot_files, without_gnuplot)
@@ -484,29 +401,20 @@ Test(plot_files, usage)
         {"list variants --format svg", 2, "bench list has no --format svg  -> use table, csv"},
         {"list variants --term", 2, "--term does not apply to list"},
     };
-    char sublayer[FILE_PATH];
 
     make_run();
-    snprintf(sublayer, sizeof(sublayer), "%s/sub", folder);
-    cr_assert_eq(mkdir(sublayer, 0700), 0);
+    cr_assert_eq(mkdir(in_folder("sub"), 0700), 0);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct ran r = run_bench(folder, "%s", bad[i].line);
-        expect_exit(&r, bad[i].code);
-        expect_said(&r, bad[i].said);
+        struct ran r = bench_exits(folder, bad[i].code, bad[i].said, "%s", bad[i].line);
         cr_expect_eq(r.out.n, 0, "%s", bad[i].line);
-        ran_free(&r);
     }
 }
 
 Test(plot_files, topo_draws_what_it_measured)
 {
-    need_gnuplot();
-    struct ran r = run_bench(folder, "topo --roofline --threads 1 --format table");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "\n1 thread\n"), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "FLOP / byte"), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, " L1 "), "%s", r.out.data);
-    ran_free(&r);
+    need_program("gnuplot");
+    struct ran r = bench_exits(folder, 0, NULL, "topo --roofline --threads 1 --format table");
+    HAS(r.out.data, "\n1 thread\n", "FLOP / byte", " L1 ");
 
     shell_exits(folder, 0, "note: no drawing: ",
                 "PATH=nowhere; exec \"$BENCH\" topo --roofline --threads 1 --format "

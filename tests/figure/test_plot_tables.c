@@ -22,26 +22,21 @@ Test(plot_tables, perplexity_marks_what_nothing_beats)
         row.ppl_floor = 1.76;
         made_write(&r, TABLE_PERPLEXITY, &row);
     }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "perplexity-time");
+    struct plot p = plot_of(&r, "perplexity-time");
     cr_expect_eq(p.n, 5);
     cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 10000)->label, "64");
     cr_expect_eq(point_at(&p, 0, 0, 0, 1, 1000)->y, 5);
     cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10000)->y, 4);
-    plot_free(&p);
     p = must_plot(r.path, "perplexity-bytes");
     cr_expect_eq(p.n, 0, "no row of memory.csv is of this model");
-    plot_free(&p);
     p = must_plot(r.path, "perplexity-mem");
     cr_expect_eq(p.n, 3);
     cr_expect_eq(point_at(&p, 0, 0, 0, 0, 64)->z, 1.76);
-    plot_free(&p);
 }
 
 /* A perplexity of one checkpoint for each of four, at two values of a choice and two lengths. */
 static void put_scored(struct rundir *r, size_t choice, const char *const values[2])
 {
-
     made_open(r, "aaaa");
     for (int i = 0; i < 4; i++) {
         const struct key_row k = key_of(r, "exit", backends[0]->name, 32, 64 * (i / 2));
@@ -78,55 +73,38 @@ Test(plot_tables, perplexity_of_one_checkpoint_is_a_curve)
         cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 1000)->label, curves[i].labels[0]);
         cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 500)->label, curves[i].labels[1]);
         cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 250)->label, curves[i].labels[2]);
-        plot_free(&p);
         p = must_plot(r.path, "perplexity-mem");
         cr_expect_eq(p.series.n, 2);
-        plot_free(&p);
         folder_remove();
         folder_make();
     }
 }
 
-static void put_file(const char *name, const char *text)
-{
-    char path[FILE_PATH];
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_replace(path, text, strlen(text), &e), OK, "%s", e.msg);
-}
-
 Test(plot_tables, curves_and_changes_come_from_their_files)
 {
     struct train_row row = train_row_empty();
-    char path[FILE_PATH];
-    struct err e;
 
     text_put(row.variant, TEXT_SIZE, variants[2]->name);
     row.step = 10;
     row.loss_nats = 3;
     row.valid_nats = 2.5;
-    folder_path(path, "m.safetensors.train.csv");
-    cr_assert_eq(table_replace(&tables[TABLE_TRAIN], path, &row, 1, &e), OK, "%s", e.msg);
-    put_file("kept.csv", "case,before,after,change_pct,ci95_low_pct,ci95_high_pct,verdict,"
-                         "threshold_pct\n\"a, b\",old,new,-12.5,-13,-12,faster,2\n"
-                         "exact,old,new,,,,same,\n");
-    put_file("other.csv", "some,thing\n1,2\n");
-    folder_path(path, "folder.csv");
-    cr_assert_eq(mkdir(path, 0700), 0, "other people's folders are passed over");
+    made_table(in_folder("m.safetensors.train.csv"), TABLE_TRAIN, &row, 1);
+    folder_put_text("kept.csv", "case,before,after,change_pct,ci95_low_pct,ci95_high_pct,verdict,"
+                                "threshold_pct\n\"a, b\",old,new,-12.5,-13,-12,faster,2\n"
+                                "exact,old,new,,,,same,\n");
+    folder_put_text("other.csv", "some,thing\n1,2\n");
+    cr_assert_eq(mkdir(in_folder("folder.csv"), 0700), 0, "other people's folders are passed over");
     struct plot p = must_plot(folder, "training");
     cr_expect_eq(p.n, 2);
     cr_expect_eq(point_at(&p, 0, 0, 0, 0, 10)->y, 3);
     cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10)->y, 2.5);
-    cr_expect(strstr(p.series.v[0].text, "(m)"), "%s", p.series.v[0].text);
-    plot_free(&p);
+    HAS(p.series.v[0].text, "(m)");
     p = must_plot(folder, "changes");
     cr_assert_eq(p.n, 1, "a row without times is not a change of time");
     cr_expect_eq(p.point[0].x, -12.5);
     cr_expect_eq(p.point[0].z, 2);
     cr_expect_str_eq(p.point[0].label, "a, b: new / old");
     cr_expect_str_eq(p.series.v[0].text, "faster");
-    plot_free(&p);
 }
 
 /* The arena is that of the row with the same model and shape, not of the next best. */
@@ -159,11 +137,9 @@ Test(plot_tables, perplexity_finds_its_bytes)
             if (!backend)
                 made_write(&r, TABLE_PERPLEXITY, &row);
         }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "perplexity-bytes");
+    struct plot p = plot_of(&r, "perplexity-bytes");
     cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1000)->y, 5);
     cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1064)->y, 4);
-    plot_free(&p);
 }
 
 /* Rows of two variants at three lengths: what a filter removes is not drawn. */
@@ -174,7 +150,6 @@ Test(plot_tables, filters_choose_rows)
     const enum table_id id = TABLE_PERPLEXITY;
     struct plot_data d;
     struct rundir r;
-    struct err e;
 
     made_open(&r, "aaaa");
     for (int i = 0; i < 6; i++) {
@@ -185,10 +160,10 @@ Test(plot_tables, filters_choose_rows)
         made_write(&r, id, &row);
     }
     put_env(&r, 1);
-    cr_assert_eq(plot_read(&d, r.path, &e), OK, "%s", e.msg);
+    MUST(plot_read(&d, r.path, &failure));
     cr_assert_eq(d.table[id].n, 6);
-    cr_expect_eq(plot_filter(&d, &bad, &e), E_USAGE);
-    cr_assert_eq(plot_filter(&d, &both, &e), OK, "%s", e.msg);
+    cr_expect_eq(plot_filter(&d, &bad, &failure), E_USAGE);
+    MUST(plot_filter(&d, &both, &failure));
     cr_assert_eq(d.table[id].n, 2);
     const struct perplexity_row *const left = d.table[id].row;
     for (int i = 0; i < 2; i++) {

@@ -46,12 +46,10 @@ static void train(const char *contender, int variant, double nats)
 static struct plot finish(struct rundir *r)
 {
     char path[FILE_PATH];
-    struct err e;
 
     put_env(r, 1);
-    cr_assert_eq(file_join(path, r->path, tables[TABLE_STUDY].file, &e), OK);
-    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, trained, n_trained, &e), OK, "%s",
-                 e.msg);
+    cr_assert_eq(file_join(path, r->path, tables[TABLE_STUDY].file, &failure), OK);
+    made_table(path, TABLE_STUDY, trained, n_trained);
     return must_plot(r->path, "quality");
 }
 
@@ -97,7 +95,6 @@ Test(plot_quality, costs_are_those_after_the_longest_context)
     cr_expect(!named(&p, 2, 0, first), "it keeps nothing");
     cr_expect_float_eq(named(&p, 2, 0, second)->x, 2, 1e-12, "KiB");
     cr_expect_str_eq(p.y_title, "test loss (bits per byte)");
-    plot_free(&p);
 }
 
 /* Of many points those of the front have names, and those that everybody knows. */
@@ -120,7 +117,6 @@ Test(plot_quality, many_points_are_named_where_it_matters)
     cr_expect_eq(points, MANY);
     cr_expect_eq(names, BASE_VARIANTS + 1);
     cr_expect(named(&p, 0, 0, variants[20]->name) && named(&p, 0, 0, variants[3]->name));
-    plot_free(&p);
 }
 
 /* gnuplot reads an empty field as that of the row above. */
@@ -128,7 +124,6 @@ Test(plot_quality, a_point_without_a_name_has_a_blank_one)
 {
     enum { MANY = 30 };
     struct rundir r;
-    struct bytes csv;
 
     made_open(&r, "aaaa");
     for (int v = 0; v < MANY; v++) {
@@ -136,11 +131,9 @@ Test(plot_quality, a_point_without_a_name_has_a_blank_one)
         train(variants[v]->name, v, 1 + 0.01 * v);
     }
     struct plot p = finish(&r);
-    FILE *const f = bytes_begin(&csv);
+    FILE *const f = text_begin();
     plot_print_csv(f, &p);
-    bytes_end(f, &csv);
-    cr_expect_null(strstr(csv.data, ",\n"), "an empty name");
-    cr_expect(strstr(csv.data, ",\302\240\n"));
-    free(csv.data);
-    plot_free(&p);
+    char *const csv = text_end(f);
+    cr_expect_null(strstr(csv, ",\n"), "an empty name");
+    HAS(csv, ",\302\240\n");
 }

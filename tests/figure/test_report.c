@@ -22,26 +22,13 @@ static const struct made_case cases[] = {
 static void make_run(void)
 {
     struct rundir r;
-    char path[FILE_PATH];
 
     made_open(&r, "aaaa");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         made_row(&r, &cases[i], "host", i == 2 ? "skipped" : "ok", i == 2 ? HOSTILE : "", 100);
     made_perplexity(&r, &cases[0], "weights", 1.25);
     made_close(&r, "host", HOSTILE);
-    folder_path(path, "run");
-    cr_assert_eq(rename(r.path, path), 0);
-}
-
-static char *must_load(const char *name)
-{
-    char path[FILE_PATH];
-    struct bytes b;
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
-    return b.data;
+    cr_assert_eq(rename(r.path, in_folder("run")), 0);
 }
 
 static int count(const char *text, const char *what)
@@ -61,7 +48,7 @@ static char *link_of(const char *page, const char *file)
     snprintf(begin, sizeof(begin), "-%s\" href=\"data:text/csv;charset=utf-8,", file);
     cr_assert_eq(count(page, begin), 1, "%s", file);
     const char *const from = strstr(page, begin) + strlen(begin);
-    return strndup(from, strcspn(from, "\""));
+    return kept(strndup(from, strcspn(from, "\"")));
 }
 
 Test(report, has_every_row_of_every_table)
@@ -76,15 +63,12 @@ Test(report, has_every_row_of_every_table)
                  {"ranking.csv", 10}}; /* two variants, two backends, and the cases of each */
 
     make_run();
-    struct ran r = run_bench(folder, "report run -o page.html --figure latency-seq");
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, "report run -o page.html --figure latency-seq");
     cr_expect_str_eq(r.out.data, "page.html\n");
-    ran_free(&r);
-    char *const page = must_load("page.html");
+    char *const page = folder_read("page.html").data;
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         char *const link = link_of(page, files[i].file);
         cr_expect_eq(count(link, "%0A"), files[i].lines, "%s", files[i].file);
-        free(link);
     }
     char *const latency = link_of(page, "latency.csv");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -94,10 +78,8 @@ Test(report, has_every_row_of_every_table)
         snprintf(field, sizeof(field), ",%.0f,", cases[i].ns);
         cr_expect_eq(count(latency, field), 1, "%s is not on the page", field);
     }
-    free(latency);
-    cr_expect(strstr(page, "<noscript>"));
+    HAS(page, "<noscript>");
     cr_expect_not(strstr(page, "{{"), "a value that was not filled in");
-    free(page);
 }
 
 /* In links, in figures, and as the name of a folder. */
@@ -107,32 +89,29 @@ Test(report, escapes_what_it_did_not_write)
     shell_exits(folder, 0, NULL,
                 "cp -r run '<b>&\"x' && rm '<b>&\"x/env.csv' && "
                 "$BENCH report run '<b>&\"x' -o page.html");
-    char *const page = must_load("page.html");
+    char *const page = folder_read("page.html").data;
     cr_expect_not(strstr(page, "<script>alert"));
     cr_expect_geq(count(page, "%3Cscript%3Ealert(%27%26%22%22x%22%22%27)"), 4,
                   "variant, reason, CPU");
     cr_expect_eq(count(page, "<script>"), 1, "the page's own");
     cr_expect_eq(count(page, "</script>"), 1);
     cr_expect_eq(count(page, "<b>&"), 0);
-    cr_expect(strstr(page, "data-run=\"&#60;b&#62;&#38;&#34;x\""));
-    cr_expect(strstr(page, "<h2>Run &#60;b&#62;&#38;&#34;x</h2>"));
-    cr_expect(strstr(page, "download=\"&#60;b&#62;&#38;&#34;x-latency.csv\""));
-    free(page);
+    HAS(page, "data-run=\"&#60;b&#62;&#38;&#34;x\"", "<h2>Run &#60;b&#62;&#38;&#34;x</h2>",
+        "download=\"&#60;b&#62;&#38;&#34;x-latency.csv\"");
 }
 
 Test(report, fetches_nothing)
 {
     make_run();
     bench_exits(folder, 0, NULL, "report run -o page.html");
-    char *const page = must_load("page.html");
+    char *const page = folder_read("page.html").data;
     cr_expect_eq(count(page, "http"),
                  count(page, "http-equiv") + count(page, "\"http://www.w3.org/"),
                  "names of XML only");
     cr_expect_eq(count(page, " src="), 0);
     cr_expect_eq(count(page, "<link"), 0);
     cr_expect_eq(count(page, "@import"), 0);
-    cr_expect(strstr(page, "default-src 'none'"));
-    free(page);
+    HAS(page, "default-src 'none'");
 }
 
 /* Figures share one page: no two have the same id. */
@@ -143,10 +122,8 @@ Test(report, ids_are_unique)
     struct ran r = run_shell(
         folder, "grep -oE \" id=[\\\"'][^\\\"']*\" page.html | tr -d \"\\\"'\" | sort | uniq -d");
     cr_expect_eq(r.out.n, 0, "twice: %s", r.out.data);
-    ran_free(&r);
     r = run_shell(folder, "grep -c '<section ' page.html");
     cr_expect_str_eq(r.out.data, "2\n");
-    ran_free(&r);
 }
 
 Test(report, says_what_is_missing)
@@ -155,15 +132,14 @@ Test(report, says_what_is_missing)
     shell_exits(folder, 0, "gnuplot is not installed  -> install gnuplot-nox",
                 "rm run/memory.csv run/env.csv; PATH=nowhere; $BENCH "
                 "report run -o page.html");
-    char *const page = must_load("page.html");
-    cr_expect(strstr(page, "<li>figure memory-parts: memory.csv has no row with bytes</li>"));
-    cr_expect(strstr(page, "<li>figure backends: gnuplot is not installed"));
+    char *const page = folder_read("page.html").data;
+    HAS(page, "<li>figure memory-parts: memory.csv has no row with bytes</li>",
+        "<li>figure backends: gnuplot is not installed");
     cr_expect_not(strstr(page, "<svg"));
     cr_expect_not(strstr(page, "figure latency-seq"), "the page's script draws it");
-    cr_expect(strstr(page, "<li>raw samples: "));
+    HAS(page, "<li>raw samples: ");
     cr_expect_not(strstr(page, "-memory.csv\""), "a link to a table that is not there");
     cr_expect_not(strstr(page, "class=\"command\""));
-    free(page);
     shell_exits(folder, 4, NULL, "PATH=nowhere; $BENCH report run -o strict.html --strict");
 }
 
@@ -171,15 +147,12 @@ Test(report, says_what_is_missing)
 Test(report, names_the_folder_that_a_link_points_to)
 {
     make_run();
-    struct ran r = run_shell(folder, "mkdir results && mv run results/mine && ln -s mine "
-                                     "results/latest && $BENCH report --figure training");
-    expect_exit(&r, 0);
+    struct ran r = shell_exits(folder, 0, NULL,
+                               "mkdir results && mv run results/mine && ln -s mine "
+                               "results/latest && $BENCH report --figure training");
     cr_expect_str_eq(r.out.data, "results/mine/report.html\n");
-    ran_free(&r);
-    r = run_bench(folder, "plot --figure latency-seq --format csv");
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL, "plot --figure latency-seq --format csv");
     cr_expect_str_eq(r.out.data, "results/mine/plots/latency-seq.csv\n");
-    ran_free(&r);
 }
 
 Test(report, refusals)
@@ -199,12 +172,9 @@ Test(report, refusals)
     };
 
     make_run();
-    struct ran r = run_shell(folder, "echo mine >old.html");
-    ran_free(&r);
+    folder_put_text("old.html", "mine\n");
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         bench_exits(folder, bad[i].code, bad[i].said, "%s", bad[i].line);
-    char *kept = must_load("old.html");
-    cr_expect_str_eq(kept, "mine\n");
-    free(kept);
+    cr_expect_str_eq(folder_read("old.html").data, "mine\n");
     bench_exits(folder, 0, NULL, "report run -o old.html --force --figure training");
 }

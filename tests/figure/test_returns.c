@@ -6,7 +6,13 @@
 
 #include <sys/stat.h>
 
-TestSuite(plot_returns, .init = folder_make, .fini = folder_remove, .timeout = 240);
+static void make_jobs(void)
+{
+    folder_make();
+    cr_assert_eq(mkdir(in_folder("jobs"), 0700), 0);
+}
+
+TestSuite(plot_returns, .init = make_jobs, .fini = folder_remove, .timeout = 240);
 
 static void add(struct study_row *all, size_t *n, const char *contender, const char *task,
                 const char *role, int seed)
@@ -33,8 +39,7 @@ static void add(struct study_row *all, size_t *n, const char *contender, const c
 static void put_curve(const struct study_row *r, double from)
 {
     struct train_row row[3];
-    char name[LINE_SIZE + 16], path[FILE_PATH];
-    struct err e;
+    char name[LINE_SIZE + 16];
 
     for (int i = 0; i < 3; i++) {
         row[i] = train_row_empty();
@@ -44,39 +49,35 @@ static void put_curve(const struct study_row *r, double from)
             i == 1 && from != 3 ? NAN : from + 0.25 * i; /* one more in one curve */
     }
     snprintf(name, sizeof(name), "%s.train.csv", r->checkpoint);
-    folder_path(path, name);
-    cr_assert_eq(table_replace(&tables[TABLE_TRAIN], path, row, 3, &e), OK, "%s", e.msg);
+    made_table(in_folder(name), TABLE_TRAIN, row, 3);
 }
 
-static void put_study(struct study_row *row, size_t n)
+static void add_curve(struct study_row *all, size_t *n, const char *contender, const char *task,
+                      const char *role, int seed, double from)
 {
-    char path[FILE_PATH];
-    struct err e;
+    add(all, n, contender, task, role, seed);
+    put_curve(&all[*n - 1], from);
+}
 
-    folder_path(path, tables[TABLE_STUDY].file);
-    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, row, n, &e), OK, "%s", e.msg);
+static struct plot returns_of(const struct study_row *row, size_t n)
+{
+    made_table(in_folder(tables[TABLE_STUDY].file), TABLE_STUDY, row, n);
+    return must_plot(folder, "returns");
 }
 
 Test(plot_returns, means_over_seeds)
 {
     static struct study_row row[16];
-    char path[FILE_PATH];
     size_t n = 0;
 
-    folder_path(path, "jobs");
-    cr_assert_eq(mkdir(path, 0700), 0);
     for (int seed = 1; seed <= 2; seed++) {
-        add(row, &n, "a", "maze", "final", seed);
-        put_curve(&row[n - 1], seed); /* 1 and 2: a mean of 1.5 */
-        add(row, &n, "b", "maze", "final", seed);
-        put_curve(&row[n - 1], 3 * seed);
-        add(row, &n, "a", "ball", "final", seed);
-        put_curve(&row[n - 1], 7);
+        add_curve(row, &n, "a", "maze", "final", seed, seed); /* 1 and 2: a mean of 1.5 */
+        add_curve(row, &n, "b", "maze", "final", seed, 3 * seed);
+        add_curve(row, &n, "a", "ball", "final", seed, 7);
     }
     add(row, &n, "a", "maze", "tune", 3); /* is not shown */
     put_curve(&row[n - 1], 100);
-    put_study(row, n);
-    struct plot p = must_plot(folder, "returns");
+    struct plot p = returns_of(row, n);
     cr_assert_eq(p.columns.n, 2);
     cr_assert_eq(p.series.n, 2);
     int means = 0, bounds = 0;
@@ -98,29 +99,22 @@ Test(plot_returns, means_over_seeds)
     }
     cr_expect_eq(means, 3 * 2);
     cr_expect_eq(bounds, 2 * 2 * 2);
-    plot_free(&p);
 }
 
 /* Baselines have more seeds than others, whose means are of all that they have. */
 Test(plot_returns, contenders_have_seeds_of_their_own)
 {
     static struct study_row row[8];
-    char path[FILE_PATH];
     size_t n = 0;
     int means[2] = {0};
 
-    folder_path(path, "jobs");
-    cr_assert_eq(mkdir(path, 0700), 0);
     for (int seed = 1; seed <= 3; seed++) {
-        add(row, &n, "a", "maze", "final", seed);
-        put_curve(&row[n - 1], 7);
+        add_curve(row, &n, "a", "maze", "final", seed, 7);
         if (seed == 2)
             continue;
-        add(row, &n, "b", "maze", "final", seed);
-        put_curve(&row[n - 1], 1 + seed);
+        add_curve(row, &n, "b", "maze", "final", seed, 1 + seed);
     }
-    put_study(row, n);
-    struct plot p = must_plot(folder, "returns");
+    struct plot p = returns_of(row, n);
     for (int i = 0; i < p.n; i++) {
         const struct plot_point *const q = &p.point[i];
         const bool b = strcmp(p.series.v[q->series].text, "b") == 0;
@@ -130,7 +124,6 @@ Test(plot_returns, contenders_have_seeds_of_their_own)
         cr_expect_float_eq(q->y, (b ? 3 : 7) + (q->x == 20 ? 0.5 : 0), 1e-12, "%g", q->y);
     }
     cr_expect(means[0] == 2 && means[1] == 2, "%d and %d", means[0], means[1]);
-    plot_free(&p);
 }
 
 /* Rows without their trainings, and a study of texts. */
@@ -143,34 +136,25 @@ Test(plot_returns, nothing_to_draw)
     add(row, &n, "a", "novel", "final", 1);
     row[1].test_return = NAN;
     row[1].test_nats = 1;
-    put_study(row, n);
-    struct plot p = must_plot(folder, "returns");
+    struct plot p = returns_of(row, n);
     cr_expect_eq(p.n, 0);
     cr_expect(*p.why);
-    plot_free(&p);
 }
 
 /* The mean of the seeds that went well is none of the contender's. */
 Test(plot_returns, no_line_of_survivors)
 {
     static struct study_row row[8];
-    char path[FILE_PATH];
     size_t n = 0;
 
-    folder_path(path, "jobs");
-    cr_assert_eq(mkdir(path, 0700), 0);
     for (int seed = 1; seed <= 2; seed++) {
-        add(row, &n, "a", "maze", "final", seed);
-        put_curve(&row[n - 1], 1);
-        add(row, &n, "b", "maze", "final", seed);
-        put_curve(&row[n - 1], 3);
+        add_curve(row, &n, "a", "maze", "final", seed, 1);
+        add_curve(row, &n, "b", "maze", "final", seed, 3);
     }
     text_put(row[0].status, TEXT_SIZE, "failed");
-    put_study(row, n);
-    struct plot p = must_plot(folder, "returns");
+    struct plot p = returns_of(row, n);
     for (int i = 0; i < p.n; i++)
         if (p.point[i].kind == 0)
             cr_expect_str_eq(p.series.v[p.point[i].series].text, "b");
     cr_expect_str_eq(p.why, "not drawn, because seeds have no score: 1");
-    plot_free(&p);
 }

@@ -21,7 +21,6 @@ static void make_study(const char *const *sizes, int n_sizes, int lengths)
 {
     struct study_row trained[16];
     struct rundir r;
-    struct err e;
     char path[FILE_PATH];
     size_t n = 0;
 
@@ -46,28 +45,22 @@ static void make_study(const char *const *sizes, int n_sizes, int lengths)
                     k.d_inner = contenders[c].d_inner;
                     k.layers = z + 1;
                     row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
-                    snprintf(row.checkpoint, LINE_SIZE, "there/%s", s->checkpoint);
+                    snprintf(row.checkpoint, LINE_SIZE, "there/%.1000s", s->checkpoint);
                     row.ppl = exp(contenders[c].nats[seed] + m);
                     row.ppl_ci95_low = row.ppl - 0.01;
                     row.ppl_ci95_high = row.ppl + 0.01;
                     row.tokens_per_s = 1e6 / (1.0 + seed + (double)c);
-                    cr_assert_eq(rundir_write(&r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+                    made_write(&r, TABLE_PERPLEXITY, &row);
                 }
             }
     put_env(&r, 1);
-    cr_assert_eq(file_join(path, r.path, tables[TABLE_STUDY].file, &e), OK);
-    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, trained, n, &e), OK, "%s", e.msg);
+    cr_assert_eq(file_join(path, r.path, tables[TABLE_STUDY].file, &failure), OK);
+    made_table(path, TABLE_STUDY, trained, n);
     folder_path(path, "run");
     cr_assert_eq(rename(r.path, path), 0);
 }
 
-static struct plot must_plot_run(const char *figure)
-{
-    char path[FILE_PATH];
-
-    folder_path(path, "run");
-    return must_plot(path, figure);
-}
+static struct plot must_plot_run(const char *figure) { return must_plot(in_folder("run"), figure); }
 
 Test(plot_seeds, a_contender_is_one_point_with_its_interval)
 {
@@ -85,7 +78,6 @@ Test(plot_seeds, a_contender_is_one_point_with_its_interval)
     cr_expect_float_eq(log(a->low), 1.2 - 4.302652729749464 * 0.2 / sqrt(3), 1e-6);
     cr_expect_float_eq(point_at(&p, 0, 0, 1, 0, 3)->y, exp(2), 1e-9);
     cr_expect_str_eq(a->label, "a", "the context that all share tells none apart");
-    plot_free(&p);
 }
 
 Test(plot_seeds, contexts_that_differ_stay_as_labels)
@@ -101,11 +93,9 @@ Test(plot_seeds, contexts_that_differ_stay_as_labels)
     }
     cr_expect_eq(points, 4);
     cr_expect_eq(contexts, 2);
-    plot_free(&p);
     p = must_plot_run("perplexity-mem");
     cr_expect_eq(p.series.n, 2);
     cr_expect_eq(p.n, 4);
-    plot_free(&p);
 }
 
 Test(plot_seeds, sizes_of_the_study_are_panels)
@@ -117,27 +107,21 @@ Test(plot_seeds, sizes_of_the_study_are_panels)
     cr_assert_eq(p.rows.n, 2);
     cr_expect_str_eq(p.rows.v[0].text, "small");
     cr_expect_str_eq(p.rows.v[1].text, "large");
-    plot_free(&p);
 }
 
 /* The page draws these, one line a contender. */
 Test(plot_seeds, the_report_has_scores_by_contender)
 {
     static const char *const sizes[] = {"small"};
-    char path[FILE_PATH];
-    struct bytes page;
-    struct err e;
     int lines = 0;
 
     make_study(sizes, 1, 2);
     bench_exits(folder, 0, NULL, "report run -o page.html --figure perplexity-mem");
-    folder_path(path, "page.html");
-    cr_assert_eq(file_read(&page, path, &e), OK, "%s", e.msg);
+    struct bytes page = must_load(in_folder("page.html"));
     const char *const from = strstr(page.data, "-scores.csv\" href=\"");
     cr_assert_not_null(from);
     const char *const end = strchr(from + strlen("-scores.csv\" href=\""), '"');
     for (const char *at = from; (at = strstr(at, "%0A")) && at < end; at++)
         lines++;
     cr_expect_eq(lines, 1 + 2 * 2, "a head, and two contexts of two contenders: %d", lines);
-    free(page.data);
 }

@@ -22,8 +22,7 @@ Test(plot_threads, times_give_speed_up_efficiency_and_serial_fraction)
     made_open(&r, "aaaa");
     for (int v = 0; v < 2; v++)
         put_threads(&r, variants[v]->name, 1, serial[v]);
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "latency-threads");
+    struct plot p = plot_of(&r, "latency-threads");
     cr_assert_eq(p.rows.n, 2, "speed-up and efficiency");
     cr_assert_eq(p.series.n, 2);
     for (int v = 0; v < 2; v++)
@@ -40,7 +39,6 @@ Test(plot_threads, times_give_speed_up_efficiency_and_serial_fraction)
             if (n == 8)
                 cr_expect_float_eq(point_at(&p, 0, 0, v, 1, 8)->y, wanted, 1e-9, "Amdahl's curve");
         }
-    plot_free(&p);
 }
 
 Test(plot_threads, without_one_thread_there_is_no_speed_up)
@@ -49,9 +47,7 @@ Test(plot_threads, without_one_thread_there_is_no_speed_up)
 
     made_open(&r, "aaaa");
     put_threads(&r, variants[0]->name, 2, 0.1);
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "latency-threads");
+    struct plot p = plot_of(&r, "latency-threads");
     cr_expect_eq(p.n, 0);
     cr_expect_gt(strlen(p.why), 10);
-    plot_free(&p);
 }

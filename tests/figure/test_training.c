@@ -13,8 +13,7 @@ static void put_training(struct study_row *r, const char *contender, const char 
                          const char *unit, double loss)
 {
     struct train_row row[STEPS];
-    char name[LINE_SIZE + 16], path[FILE_PATH];
-    struct err e;
+    char name[LINE_SIZE + 16];
 
     *r = study_row_empty();
     text_put(r->status, TEXT_SIZE, "ok");
@@ -34,26 +33,21 @@ static void put_training(struct study_row *r, const char *contender, const char 
         row[i].valid_nats = i == STEPS - 1 ? loss + 1 : NAN;
     }
     snprintf(name, sizeof(name), "%s.train.csv", r->checkpoint);
-    folder_path(path, name);
-    cr_assert_eq(table_replace(&tables[TABLE_TRAIN], path, row, STEPS, &e), OK, "%s", e.msg);
+    made_table(in_folder(name), TABLE_TRAIN, row, STEPS);
 }
 
 /* Two contenders of two seeds, whose losses are 1 and 3, and 5 and 5.5; one tried another rate. */
 static struct plot plot_two(const char *unit, const char *other)
 {
     static struct study_row row[5];
-    char path[FILE_PATH];
-    struct err e;
 
-    folder_path(path, "jobs");
-    cr_assert_eq(mkdir(path, 0700), 0);
+    cr_assert_eq(mkdir(in_folder("jobs"), 0700), 0);
     put_training(&row[0], "a", "final", 1, unit, 1);
     put_training(&row[1], "a", "final", 2, unit, 3);
     put_training(&row[2], "b", "final", 1, other, 5);
     put_training(&row[3], "b", "final", 2, other, 5.5);
     put_training(&row[4], "a", "tune", 1, unit, 100);
-    folder_path(path, tables[TABLE_STUDY].file);
-    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, row, 5, &e), OK, "%s", e.msg);
+    made_table(in_folder(tables[TABLE_STUDY].file), TABLE_STUDY, row, 5);
     return must_plot(folder, "training");
 }
 
@@ -74,7 +68,6 @@ Test(plot_training, a_study_has_a_line_a_contender)
     }
     cr_expect_float_eq(point_at(&p, 0, 0, 1, 1, 60)->y, 6.25, 1e-12);
     cr_expect_str_eq(p.y_title, "loss (nats per byte)");
-    plot_free(&p);
 }
 
 Test(plot_training, losses_of_several_units_are_of_tokens)
@@ -82,5 +75,4 @@ Test(plot_training, losses_of_several_units_are_of_tokens)
     struct plot p = plot_two("byte", "symbol");
 
     cr_expect_str_eq(p.y_title, "loss (nats per token)");
-    plot_free(&p);
 }

@@ -16,7 +16,6 @@ static void put_case(struct rundir *r, int variant, const char *backend, const c
 {
     struct latency_row row = latency_row_empty();
     struct key_row k = key_of(r, variants[variant]->name, backend, 8, 0);
-    struct err e;
 
     text_put(k.workload, TEXT_SIZE, workload);
     snprintf(k.case_id, TEXT_SIZE, "%s%s%d", workload, backend, variant);
@@ -27,7 +26,7 @@ static void put_case(struct rundir *r, int variant, const char *backend, const c
     row.cpu_time_median_ns = 0.9 * ns;
     row.samples = BLOCKS;
     row.samples_disturbed = preempted ? BLOCKS : 0;
-    cr_assert_eq(rundir_write(r, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+    made_write(r, TABLE_LATENCY, &row);
     for (int i = 0; i < BLOCKS; i++)
         made_sample(r, k.case_id, i, ns * (1 + 0.001 * (i % 3)), preempted);
 }
@@ -57,8 +56,7 @@ Test(plot_variants, bars_are_in_order_of_time_on_the_fastest_backend)
     put_case(&r, 1, "two", "layer", 150, false);
     put_case(&r, 0, "one", "decode", 10, false);
     put_case(&r, 1, "one", "decode", 20, false);
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "variants");
+    struct plot p = plot_of(&r, "variants");
     cr_assert_eq(p.columns.n, 2, "a panel a workload");
     cr_assert_eq(p.n, 4, "a bar a variant");
     const int layer = strcmp(p.columns.v[0].text, "layer") != 0;
@@ -73,7 +71,6 @@ Test(plot_variants, bars_are_in_order_of_time_on_the_fastest_backend)
     cr_expect_eq(second->y, 200);
     cr_expect_str_eq(said_of(&p, second), "slower");
     cr_expect_str_eq(bar(&p, !layer, 0)->label, variants[0]->name, "all on one backend");
-    plot_free(&p);
 }
 
 /* As the ranking: CPU time, and the interval of what it compares. */
@@ -84,16 +81,14 @@ Test(plot_variants, a_busy_machine_has_cpu_time)
     made_open(&r, "aaaa");
     put_case(&r, 0, "one", "layer", 100, true);
     put_case(&r, 1, "one", "layer", 200, true);
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "variants");
+    struct plot p = plot_of(&r, "variants");
     cr_assert_eq(p.n, 2);
-    cr_expect(strstr(p.columns.v[0].text, "CPU time"), "%s", p.columns.v[0].text);
+    HAS(p.columns.v[0].text, "CPU time");
     cr_expect_float_eq(bar(&p, 0, 0)->y, 90, 1e-9);
     cr_expect(isnan(bar(&p, 0, 0)->low), "the ratio of the first to itself is not measured");
     cr_expect_float_eq(bar(&p, 0, 1)->y, 180, 1e-9);
     cr_expect(bar(&p, 0, 1)->low > 150 && bar(&p, 0, 1)->low <= 181, "%g", bar(&p, 0, 1)->low);
     cr_expect(bar(&p, 0, 1)->high < 210 && bar(&p, 0, 1)->high >= 179, "%g", bar(&p, 0, 1)->high);
-    plot_free(&p);
 }
 
 Test(plot_variants, without_a_choice_there_is_no_figure)
@@ -103,11 +98,9 @@ Test(plot_variants, without_a_choice_there_is_no_figure)
     made_open(&r, "aaaa");
     put_case(&r, 0, "one", "layer", 100, false);
     put_case(&r, 0, "two", "layer", 100, false);
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "variants");
+    struct plot p = plot_of(&r, "variants");
     cr_expect_eq(p.n, 0);
-    cr_expect(strstr(p.why, "two variants"), "%s", p.why);
-    plot_free(&p);
+    HAS(p.why, "two variants");
 }
 
 Test(plot_variants, many_shapes_are_refused_with_the_remedy)
@@ -122,34 +115,24 @@ Test(plot_variants, many_shapes_are_refused_with_the_remedy)
         c.id = id;
         made_row(&r, &c, "host", "ok", "", 1);
     }
-    put_env(&r, 1);
-    struct plot p = must_plot(r.path, "variants");
+    struct plot p = plot_of(&r, "variants");
     cr_expect_eq(p.n, 0);
-    cr_expect(strstr(p.why, "7 shapes") && strstr(p.why, "--filter"), "%s", p.why);
-    plot_free(&p);
+    HAS(p.why, "7 shapes", "--filter");
 }
 
 /* Where the bars of one run are the picture of the page, they stand above all others, once; what is
  * for a closer look is folded. */
 Test(plot_variants, the_report_begins_with_them)
 {
-    char path[FILE_PATH];
     struct rundir r;
-    struct bytes page;
-    struct err e;
 
     made_open(&r, "aaaa");
     put_case(&r, 0, "one", "layer", 100, false);
     put_case(&r, 1, "one", "layer", 200, false);
     put_env(&r, 1);
-    struct ran ran = run_shell(folder, "command -v gnuplot");
-    const bool drawn = ran.code == 0;
-    ran_free(&ran);
-    if (!drawn)
-        cr_skip_test("gnuplot is not installed");
+    need_program("gnuplot");
     bench_exits(folder, 0, NULL, "report %s -o page.html", r.path);
-    folder_path(path, "page.html");
-    cr_assert_eq(file_read(&page, path, &e), OK, "%s", e.msg);
+    const struct bytes page = folder_read("page.html");
     const char *const bars = strstr(page.data, "-variants\">"), *const run =
                                                                     strstr(page.data, "<section");
     cr_assert(bars && run && bars < run, "on top");
@@ -160,5 +143,4 @@ Test(plot_variants, the_report_begins_with_them)
     while (fold > run && strncmp(fold, "<details>", 9) != 0 && strncmp(fold, "</details>", 10) != 0)
         fold--;
     cr_expect_eq(strncmp(fold, "<details>", 9), 0, "folded");
-    free(page.data);
 }

@@ -4,7 +4,7 @@
  * those of the file; memory may not be touched where it must not, and no check of ours may fail. */
 #include "harness/check/golden.h"
 #include "structure.h"
-#include "tests/support/simd.h"
+#include "tests/support/kernel/simd.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -16,11 +16,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
     return mutate_safetensors(data, size, most, seed);
 }
 
-static void ignore(void *arg, const struct verdict *v)
-{
-    (void)arg;
-    CHECK(v->file && v->tensor);
-}
+static void ignore(void *arg, const struct verdict *v) { CHECK(v->file && v->tensor); }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {

@@ -123,7 +123,7 @@ static struct ba_attention attention_numbers(struct input *in)
     a.soft_cap = real(in);
     a.gain = real(in);
     a.no_content = chance(in, 12) ? around(in, 1) : 0;
-    a.reserved = chance(in, 64) ? number(in, 1) : 0;
+    a.texts = chance(in, 64) ? number(in, 1) : 0;
     return a;
 }
 
@@ -235,6 +235,7 @@ static void judge_outputs(const struct ba_attention *a, const struct call *c)
     const struct array *const o = find_array(c, OF(ba_attention, o));
     const struct array *const lse = find_array(c, OF(ba_attention, lse));
     const int K = judge_keys(a);
+    answered.judged++;
     const size_t n = (size_t)a->B * (size_t)a->H * (size_t)a->L;
     double *const want = malloc((size_t)o->n * sizeof(double)), *const logs = malloc(n * 8),
                   *const s = malloc(n * (size_t)K * 8);
@@ -254,7 +255,6 @@ static void judge_outputs(const struct ba_attention *a, const struct call *c)
 
 static int forward(struct ba_engine *g, const void *a, const void *d, char *why, size_t n)
 {
-    (void)d;
     return ba_attention_forward(g, a, why, n);
 }
 

@@ -35,7 +35,7 @@ static struct ba_recurrence recurrence_numbers(struct input *in)
     r.scale = real(in);
     r.norm = chance(in, 3) ? number(in, 2) : 0;
     r.eps = r.norm == BA_NORM_SUM && chance(in, 2) ? real(in) : chance(in, 64) ? 1 : 0;
-    r.reserved = chance(in, 64) ? number(in, 1) : 0;
+    r.texts = chance(in, 64) ? number(in, 1) : 0;
     return r;
 }
 
@@ -122,6 +122,7 @@ static void judge_states(const struct ba_recurrence *r, const struct call *c)
     const size_t n = o ? (size_t)o->n : 0;
     double *const want = calloc(n + 1, 8), *const s = calloc(states * (size_t)r->dv, 8);
 
+    answered.judged++;
     judge_recurrence(r, &(struct judged_recurrence){.o = want, .s1 = s});
     for (size_t i = 0; i < n; i++)
         CHECK(near(value(o, 1, i), want[i], largest_of(o, 0)));
@@ -132,7 +133,6 @@ static void judge_states(const struct ba_recurrence *r, const struct call *c)
 
 static int forward(struct ba_engine *g, const void *r, const void *d, char *why, size_t n)
 {
-    (void)d;
     return ba_recurrence_forward(g, r, why, n);
 }
 

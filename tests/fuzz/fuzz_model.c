@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * libFuzzer target: any bytes, scored as a checkpoint of a language model, as bench eval does. */
-#include "harness/learn/score.h"
+#include "harness/learn/score/score.h"
 #include "structure.h"
-#include "tests/support/simd.h"
+#include "tests/support/kernel/simd.h"
 
 #include <math.h>
 #include <stdio.h>

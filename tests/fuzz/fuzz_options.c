@@ -2,7 +2,7 @@
  *
  * libFuzzer target: any text, read by the grammar that the first byte names. What is accepted and
  * can be printed must read back as the same. */
-#include "harness/learn/synthetic.h"
+#include "harness/learn/source/synthetic.h"
 #include "harness/plan/filter.h"
 #include "harness/plan/plan.h"
 #include "structure.h"

@@ -3,8 +3,7 @@
  * What the fuzz targets share: files in memory, and a mutator that knows how a safetensors file is
  * built. Bytes changed at random are nearly always refused by the reader; this one changes words of
  * the header and values of the data, and keeps the length of the header right. */
-#ifndef STRUCTURE_H
-#define STRUCTURE_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -19,5 +18,3 @@ size_t mutate_safetensors(uint8_t *data, size_t size, size_t most, unsigned seed
 /* A file in memory with these bytes; `path` is a name that opens it. Close it. */
 enum { MEMORY_PATH = 32 };
 int memory_file(const void *bytes, size_t size, char path[MEMORY_PATH]);
-
-#endif

@@ -5,7 +5,7 @@
 #include "reader.h"
 
 #include "variants/model/attention/cross.h"
-#include "variants/model/checkpoint.h"
+#include "variants/model/checkpoint/checkpoint.h"
 
 #include <stdlib.h>
 
@@ -81,7 +81,6 @@ static enum status forward(struct run *r, struct err *e)
     params_pack(&r->params, r->g);
     cross_context(r->g, &o->t, o->ctx->data);
     cross_forward(r->g, &o->t, r->y, r->x->data);
-    (void)e;
     return OK;
 }
 

@@ -2,12 +2,12 @@
  *
  * Golden files of a whole funnel (those that have blocks of layers), forward and backward, without
  * embedding and head: sub-layers in a given order, causal or not
- * (variants/model/sublayer/sublayer_pool.c).
+ * (variants/model/layers/sublayer_pool.c).
  */
 #include "reader.h"
 
-#include "variants/model/checkpoint.h"
-#include "variants/model/settings.h"
+#include "variants/model/checkpoint/checkpoint.h"
+#include "variants/model/config/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,7 +148,6 @@ static enum status forward(struct run *r, struct err *e)
     if (in != r->y)
         memcpy(in, r->y, (size_t)B * top * sizeof(float));
     sublayers_part_forward(s, r->g, o->joins, s->n - o->joins, r->y, in, B, L);
-    (void)e;
     return OK;
 }
 

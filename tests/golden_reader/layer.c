@@ -40,7 +40,6 @@ static enum status forward(struct run *r, struct err *e)
     sublayers_forward(&r->sublayers, r->g, r->y, x, r->max.B, r->max.L);
     for (int i = 0; r->grad && i < r->sublayers.n; i++) /* else layers share what they show */
         golden_shown(r, &r->sublayers.at[i], &r->sublayers.work[i]);
-    (void)e;
     return OK;
 }
 

@@ -3,7 +3,7 @@
  * Golden files of the map before q, k and v alone (kind = dextra), forward and backward. */
 #include "reader.h"
 
-#include "variants/model/checkpoint.h"
+#include "variants/model/checkpoint/checkpoint.h"
 #include "variants/parts/dextra.h"
 
 #include <stdio.h>
@@ -24,7 +24,6 @@ static enum status bind(struct run *r, struct err *e)
     o->x = arena_f32(a, PART_ACTIVATIONS, r->x->n);
     o->d_y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
     o->more = arena_f32(a, PART_SCRATCH, c->qkv_map->work_grad(c, 0, o->rows));
-    (void)e;
     return OK;
 }
 
@@ -81,7 +80,6 @@ static enum status forward(struct run *r, struct err *e)
 
     memcpy(o->x, r->x->data, r->x->n * sizeof(float));
     r->c.qkv_map->forward(r->g, &r->c, 0, r->params.v, o->x, o->rows, r->y);
-    (void)e;
     return OK;
 }
 

@@ -4,8 +4,9 @@
  * with its state in and out, forward and backward. */
 #include "reader.h"
 
-#include "variants/model/checkpoint.h"
-#include "variants/model/settings.h"
+#include "variants/backends/watch.h"
+#include "variants/model/checkpoint/checkpoint.h"
+#include "variants/model/config/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct joined {
     struct tensor all, d_all; /* [B,M+L,D] */
     int base;                 /* stream position of the first row */
     int count;                /* rows in the sum that an average begins with */
+    struct attn seen;         /* the last attention that ran, if its probabilities are wanted */
 };
 
 static enum status bind(struct run *r, struct err *e)
@@ -152,12 +154,20 @@ static void release(struct run *r)
     free((void *)o->d_all.data);
 }
 
+static void see(void *seen, const struct engine *g, const struct attn_place *at,
+                const struct attn *a)
+{
+    *(struct attn *)seen = *a;
+}
+
 static bool counts(const struct run *r) { return r->c.mixer && r->c.mixer->counts; }
 
 static enum status run_forward(struct run *r, struct err *e)
 {
     struct sublayer *const s = r->sublayers.at;
-    const struct joined *const o = r->data;
+    struct joined *const o = r->data;
+    const struct attn_watch watch = {see, &o->seen};
+    struct engine g = *r->g;
 
     golden_tables(r, r->max.L + r->max.M);
     if (s->kind->recurs || counts(r))
@@ -165,8 +175,9 @@ static enum status run_forward(struct run *r, struct err *e)
     else
         s->memory.seen = o->base; /* rows that have been forgotten */
     const struct sublayer_input from = golden_enter(r);
-    s->kind->forward(r->g, s, r->sublayers.work, from, (struct act){.y = r->y});
-    (void)e;
+    if (safetensors_find(r->s, "out.probs"))
+        g.watch = &watch;
+    s->kind->forward(&g, s, r->sublayers.work, from, (struct act){.y = r->y});
     return OK;
 }
 
@@ -177,22 +188,16 @@ static enum status forward(struct run *r, struct err *e)
     return OK;
 }
 
-static void probs(struct run *r, const struct sublayer *s, const struct work *w)
-{
-    const struct attn a = s->kind->ends_in(s, w, r->max.B, r->max.L);
-
-    golden_probs(r, &a, 1, s->state.attention.impl, w->scratch);
-}
-
 static void finish(struct run *r)
 {
+    const struct joined *const o = r->data;
     struct sublayer *const s = r->sublayers.at;
     struct work *const w = r->sublayers.work;
     struct carried c;
     char name[TENSOR_NAME];
 
-    if (s->kind->ends_in)
-        probs(r, s, w);
+    if (o->seen.B)
+        golden_probs(r, &o->seen, 1, s->state.attention.impl, w->scratch);
     golden_shown(r, s, w);
     sublayer_commit(s, r->max.L);
     for (int i = 0; carried(r, i, "out.", &c, name); i++)
@@ -203,7 +208,7 @@ static void finish(struct run *r)
 /* Outputs may be as wide as all heads. */
 static enum status read_width(const struct run *r, int *width, struct err *e)
 {
-    const bool wide = r->c.mixer->kind->wide;
+    const bool wide = r->c.mixer->wide;
     const int own = wide ? r->c.H * r->c.dh : r->c.D;
     const enum status st = safetensors_int(r->s, "d_out", own, 1, GOLDEN_NUMBERS, width, e);
 

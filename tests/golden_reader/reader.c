@@ -3,6 +3,7 @@
  * Sizes and arrays of single parts. */
 #include "reader.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum status golden_part(struct run *r, const struct variant *v, const char *sizes, struct err *e)
@@ -36,6 +37,20 @@ enum status golden_eps(struct run *r, struct err *e)
 
     r->c.ln_eps = (float)eps;
     return st;
+}
+
+void params_rename(struct params *p, int first, const char *from, const char *to)
+{
+    for (int i = first; i < p->n; i++) {
+        char *const name = p->v[i].name, *const at = strstr(name, from);
+        char now[sizeof(p->v[i].name)];
+        if (!at)
+            continue;
+        const int n =
+            snprintf(now, sizeof(now), "%.*s%s%s", (int)(at - name), name, to, at + strlen(from));
+        CHECK(n > 0 && (size_t)n < sizeof(now));
+        memcpy(name, now, sizeof(now));
+    }
 }
 
 void golden_bind_part(struct run *r, size_t n)

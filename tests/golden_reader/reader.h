@@ -2,10 +2,9 @@
  *
  * What readers of tests' own golden files share: single parts, layers, and what is made of them. Each
  * is a struct golden_kind of kinds.c; those that users have are in harness/check/. */
-#ifndef READER_H
-#define READER_H
+#pragma once
 
-#include "harness/check/golden_inner.h"
+#include "harness/check/golden.h"
 
 extern const struct golden_kind golden_mixer, golden_channel_mix, golden_norm, golden_ffn,
     golden_map, golden_rnn, golden_funnel, golden_layer, golden_cross, golden_hier, golden_seq2seq;
@@ -16,6 +15,8 @@ extern const struct golden_kind golden_mixer, golden_channel_mix, golden_norm, g
 enum status golden_part(struct run *r, const struct variant *v, const char *sizes, struct err *e);
 /* Metadata ln_eps. */
 enum status golden_eps(struct run *r, struct err *e);
+/* In the names of parameters from `first` on, put `to` in place of `from`, where that occurs. */
+void params_rename(struct params *p, int first, const char *from, const char *to);
 /* Place parameters and their gradients, d_x, and `n` numbers of y. */
 void golden_bind_part(struct run *r, size_t n);
 
@@ -25,5 +26,3 @@ void golden_backward_layers(struct run *r);
 
 /* Compare what the sub-layer's last forward pass shows: which keys it saw, and its arrays. */
 void golden_shown(struct run *r, const struct sublayer *s, const struct work *w);
-
-#endif

@@ -4,7 +4,7 @@
  * of an earlier segment if the file has some. */
 #include "reader.h"
 
-#include "variants/model/checkpoint.h"
+#include "variants/model/checkpoint/checkpoint.h"
 
 enum { MOST = 1 << 12 };
 
@@ -51,7 +51,6 @@ static enum status forward(struct run *r, struct err *e)
     params_pack(&r->params, r->g);
     const struct sublayer_input from = golden_enter(r);
     s->kind->forward(r->g, s, r->sublayers.work, from, (struct act){.y = r->y});
-    (void)e;
     return OK;
 }
 

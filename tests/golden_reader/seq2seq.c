@@ -4,8 +4,8 @@
  * which in.src_len [B] tokens count, and in.tokens, in.targets [B,L]. */
 #include "reader.h"
 
-#include "variants/model/checkpoint.h"
-#include "variants/model/lm.h"
+#include "variants/model/checkpoint/checkpoint.h"
+#include "variants/model/lm/lm.h"
 
 struct seq2seq_run {
     struct lm lm;
@@ -126,7 +126,6 @@ static enum status forward(struct run *r, struct err *e)
     params_zero_grad(&m->params);
     lm_backward(m, r->g, o->tokens, o->targets, B, L);
     golden_compare_grad(r, &m->params);
-    (void)e;
     return OK;
 }
 

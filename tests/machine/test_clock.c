@@ -3,17 +3,16 @@
  * The clocks, and the pause between blocks. */
 #include "harness/machine/clock.h"
 
+#include "tests/support/failure.h"
 #include "tests/support/fake_target.h"
 
-#include <criterion/criterion.h>
 #include <omp.h>
 
 static struct clocks open_clocks(int threads)
 {
     struct clocks c;
-    struct err e;
 
-    cr_assert_eq(clocks_open(&c, threads, &e), OK, "%s", e.msg);
+    MUST(clocks_open(&c, threads, &failure));
     return c;
 }
 

@@ -3,9 +3,9 @@
  * The environment of measuring children, and the facts that a run is recorded with. */
 #include "harness/machine/env.h"
 
+#include "tests/support/failure.h"
 #include "variants/base/cpu.h"
 
-#include <criterion/criterion.h>
 #include <ctype.h>
 #include <sched.h>
 #ifdef __GLIBC__
@@ -112,36 +112,59 @@ Test(env, facts_of_this_machine)
 {
     struct topo *t;
     struct env_facts f;
-    struct err e;
 
-    cr_assert_eq(topo_open(&t, NULL, &e), OK, "%s", e.msg);
+    MUST(topo_open(&t, NULL, &failure));
     setenv("OPENBLAS_CORETYPE", "Haswell", 1);
     env_gather(t, &f);
     topo_close(t);
-    cr_expect_eq(strlen(f.host_id), 16);
-    for (const char *c = f.host_id; *c; c++)
-        cr_expect(isxdigit((unsigned char)*c) && !isupper((unsigned char)*c), "%s", f.host_id);
-    cr_expect_neq(f.cpu_model[0], '\0');
-    cr_expect_str_eq(f.isa, isa_name[cpu_isa_unmasked()]);
-    cr_expect(strstr(f.kernel, ", Linux ") != NULL, "%s", f.kernel);
-    cr_expect_eq(f.memory_bytes / 4096, sysconf(_SC_PHYS_PAGES) * (sysconf(_SC_PAGESIZE) / 4096));
-    cr_expect(f.memory_free_bytes > 0 && f.memory_free_bytes <= f.memory_bytes);
-    cr_expect(strstr(f.overrides, "OPENBLAS_CORETYPE=Haswell") != NULL, "%s", f.overrides);
-    cr_expect(strncmp(f.openmp, "libgomp", 7) == 0 || strncmp(f.openmp, "libomp", 6) == 0, "\"%s\"",
-              f.openmp);
-    cr_expect(f.clock.overhead_ns > 0 && f.clock.overhead_ns < 1e5);
-    cr_expect_geq(f.load_1min, 0);
-    cr_expect_neq(f.governor[0], '\0');
+    cr_expect_eq(strlen(f.row.host_id), 16);
+    for (const char *c = f.row.host_id; *c; c++)
+        cr_expect(isxdigit((unsigned char)*c) && !isupper((unsigned char)*c), "%s", f.row.host_id);
+    cr_expect_neq(f.row.cpu_model[0], '\0');
+    cr_expect_str_eq(f.row.isa, isa_name[cpu_isa_unmasked()]);
+    cr_expect(strstr(f.row.kernel, ", Linux ") != NULL, "%s", f.row.kernel);
+    cr_expect_eq(f.row.memory_bytes / 4096,
+                 sysconf(_SC_PHYS_PAGES) * (sysconf(_SC_PAGESIZE) / 4096));
+    cr_expect(f.row.memory_free_bytes > 0 && f.row.memory_free_bytes <= f.row.memory_bytes);
+    cr_expect(strstr(f.row.env_overrides, "OPENBLAS_CORETYPE=Haswell") != NULL, "%s",
+              f.row.env_overrides);
+    cr_expect(strncmp(f.row.openmp, "libgomp", 7) == 0 || strncmp(f.row.openmp, "libomp", 6) == 0,
+              "\"%s\"", f.row.openmp);
+    cr_expect(f.row.clock_overhead_ns > 0 && f.row.clock_overhead_ns < 1e5);
+    cr_expect_geq(f.row.load_1min, 0);
+    cr_expect_neq(f.row.governor[0], '\0');
     if (access("/proc/sys/kernel/randomize_va_space", R_OK) == 0)
-        cr_expect(strlen(f.aslr) == 1 && strchr("012", f.aslr[0]), "\"%s\"", f.aslr);
-    cr_expect(!strstr(f.mitigations, "Not affected"), "%s", f.mitigations);
-    cr_expect(!strchr(f.kernel_options, '\n') && !strchr(f.clock_source, '\n'));
-    cr_expect(!f.mitigations[0] || strchr(f.mitigations, '='), "%s", f.mitigations);
+        cr_expect(strlen(f.row.aslr) == 1 && strchr("012", f.row.aslr[0]), "\"%s\"", f.row.aslr);
+    cr_expect(!strstr(f.row.mitigations, "Not affected"), "%s", f.row.mitigations);
+    cr_expect(!strchr(f.row.kernel_options, '\n') && !strchr(f.row.clock_source, '\n'));
+    cr_expect(!f.row.mitigations[0] || strchr(f.row.mitigations, '='), "%s", f.row.mitigations);
 #ifdef __GLIBC__
-    char libc[sizeof(f.libc)];
+    char libc[sizeof(f.row.libc)];
     snprintf(libc, sizeof(libc), "glibc %s", gnu_get_libc_version());
-    cr_expect_str_eq(f.libc, libc);
+    cr_expect_str_eq(f.row.libc, libc);
 #endif
+}
+
+/* Of a machine where no two numbers are alike; what a user has set may be any bytes. */
+Test(env, each_fact_has_its_column)
+{
+    struct env_facts f;
+    struct topo *t;
+
+    MUST(topo_open(&t,
+                   "package:2 numa:2 l3:2(size=33554432) l2:4(size=1048576) "
+                   "l1:1(size=49152) core:2 pu:2",
+                   &failure));
+    setenv("OMP_SCHEDULE", "a\001b", 1);
+    env_gather(t, &f);
+    topo_close(t);
+    cr_expect(f.row.packages == 2 && f.row.numa_nodes == 4 && f.row.smt == 1);
+    cr_expect(f.row.cores == 64 && f.row.cpus == 128);
+    cr_expect(f.row.allowed_cores == 64 && f.row.allowed_cpus == 128 && f.row.core_kinds == 1);
+    cr_expect(f.row.l1d_bytes == 49152 && f.row.l2_bytes == 1 << 20);
+    cr_expect(f.row.l3_bytes == 32 << 20 && f.row.l3_count == 8);
+    cr_expect_str_eq(f.row.cpuset, "0-127");
+    cr_expect(strstr(f.row.env_overrides, "OMP_SCHEDULE=a") && !strchr(f.row.env_overrides, 1));
 }
 
 /* The host_id does not depend on the part of the machine that this process may use. */
@@ -149,11 +172,10 @@ Test(env, host_id_is_stable)
 {
     struct env_facts all, one;
     struct topo *t;
-    struct err e;
     int n;
     cpu_set_t set;
 
-    cr_assert_eq(topo_open(&t, NULL, &e), OK, "%s", e.msg);
+    MUST(topo_open(&t, NULL, &failure));
     env_gather(t, &all);
     CPU_ZERO(&set);
     CPU_SET((topo_cpus(t, &n))[0].cpu, &set);
@@ -161,24 +183,22 @@ Test(env, host_id_is_stable)
     cr_assert_eq(sched_setaffinity(0, sizeof(set), &set), 0);
     cpu_limit(ISA_BASE);
     setenv("OMP_NUM_THREADS", "1", 1);
-    cr_assert_eq(topo_open(&t, NULL, &e), OK, "%s", e.msg);
+    MUST(topo_open(&t, NULL, &failure));
     env_gather(t, &one);
     topo_close(t);
     cr_expect_eq(one.topo.allowed_cpus, 1);
-    cr_expect_str_eq(one.max_isa, "ref");
-    cr_expect_str_eq(one.host_id, all.host_id);
+    cr_expect_str_eq(one.row.max_isa, "ref");
+    cr_expect_str_eq(one.row.host_id, all.row.host_id);
 
-    cr_assert_eq(topo_open(&t, "numa:2 core:32 pu:2", &e), OK, "%s", e.msg);
+    MUST(topo_open(&t, "numa:2 core:32 pu:2", &failure));
     env_gather(t, &one);
     topo_close(t);
-    cr_expect_str_neq(one.host_id, all.host_id, "other CPUs, other machine");
+    cr_expect_str_neq(one.row.host_id, all.row.host_id, "other CPUs, other machine");
 }
 
 Test(env, summary)
 {
-    struct env_facts f = {.cpu_model = "AMD EPYC",
-                          .hypervisor = "KVM",
-                          .isa = "avx512",
+    struct env_facts f = {.row = {.cpu_model = "AMD EPYC", .hypervisor = "KVM", .isa = "avx512"},
                           .topo = {.allowed_cpus = 2,
                                    .allowed_cores = 2,
                                    .numa_nodes = 1,
@@ -188,7 +208,7 @@ Test(env, summary)
 
     env_summary(&f, text, sizeof(text));
     cr_expect_str_eq(text, "AMD EPYC, 2 vCPU (KVM), 1 NUMA node, L2 1 MiB, L3 32 MiB, avx512");
-    f.hypervisor[0] = '\0';
+    f.row.hypervisor[0] = '\0';
     f.topo = (struct topo_facts){.allowed_cpus = 128,
                                  .allowed_cores = 64,
                                  .smt = true,

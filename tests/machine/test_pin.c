@@ -2,8 +2,8 @@
  *
  * Pinning a team: threads run where they were put, and one that is seen elsewhere is an error. */
 #include "harness/machine/pin.h"
+#include "tests/support/failure.h"
 
-#include <criterion/criterion.h>
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,17 +11,15 @@
 static struct topo *this_machine(void)
 {
     struct topo *t;
-    struct err e;
 
-    cr_assert_eq(topo_open(&t, NULL, &e), OK, "%s", e.msg);
-    return t;
+    MUST(topo_open(&t, NULL, &failure));
+    return kept(t);
 }
 
 Test(pin, names_the_cpus_of_its_threads)
 {
     struct topo *const topo = this_machine();
     struct team team;
-    struct err e;
     int n;
     char all[256];
     const struct topo_cpu *const cpu = topo_cpus(topo, &n);
@@ -31,11 +29,10 @@ Test(pin, names_the_cpus_of_its_threads)
     n = n > 1 ? 2 : 1;
     topo_format_cpus(cpus, n, all, sizeof(all));
     snprintf(policy, sizeof(policy), n > 1 ? "%d,%d" : "%d", cpus[n - 1], cpus[0]);
-    cr_assert_eq(pin_team(&team, topo, policy, n, &e), OK, "%s", e.msg);
+    MUST(pin_team(&team, topo, policy, n, &failure));
     cr_expect_eq(team.seen, n);
     cr_expect_eq(team.first_cpu, cpus[n - 1], "the first thread is on the first CPU of the list");
     cr_expect_str_eq(team.cpus, all);
-    topo_close(topo);
 }
 
 /* A machine whose second thread, or only one, turns up elsewhere. */
@@ -54,13 +51,11 @@ Test(pin, a_thread_that_is_seen_elsewhere_is_an_error)
 
     topo_cpus(topo, &n);
     for (int threads = 1; threads <= n && threads <= 2; threads++) {
-        struct err e = {""};
-        cr_expect_eq(pin_team_seen(&team, topo, "compact", threads, topo_where, &e), OK, "%s",
-                     e.msg);
-        cr_expect_eq(pin_team_seen(&team, topo, "compact", threads, astray, &e), E_CHILD);
-        cr_expect(strstr(e.msg, "  -> use --pin none"), "%s", e.msg);
+        cr_expect_eq(pin_team_seen(&team, topo, "compact", threads, topo_where, &failure), OK, "%s",
+                     failure.msg);
+        REFUSED(pin_team_seen(&team, topo, "compact", threads, astray, &failure), E_CHILD,
+                "  -> use --pin none");
     }
-    topo_close(topo);
 }
 
 /* Threads that are not pinned may be anywhere. */
@@ -68,9 +63,7 @@ Test(pin, none_asks_for_nothing)
 {
     struct topo *const topo = this_machine();
     struct team team;
-    struct err e = {""};
 
-    cr_expect_eq(pin_team_seen(&team, topo, "none", 3, astray, &e), OK, "%s", e.msg);
+    cr_expect_eq(pin_team_seen(&team, topo, "none", 3, astray, &failure), OK, "%s", failure.msg);
     cr_expect(team.seen == 3 && team.first_cpu == -1);
-    topo_close(topo);
 }

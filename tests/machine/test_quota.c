@@ -12,9 +12,9 @@ TestSuite(quota, .init = folder_make, .fini = folder_remove, .timeout = 240);
 /* A file below the root, and the folders to it. */
 static void put(const char *path, const char *text)
 {
-    char command[2 * FILE_PATH], whole[FILE_PATH];
+    char command[2 * FILE_PATH];
 
-    folder_path(whole, path);
+    const char *const whole = in_folder(path);
     snprintf(command, sizeof(command), "mkdir -p \"$(dirname '%s')\"", whole);
     cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
     FILE *const f = fopen(whole, "w");

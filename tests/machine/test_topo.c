@@ -2,9 +2,9 @@
  *
  * Pin plans on synthetic machines of any size, and pinning itself on the actual machine. */
 #include "harness/machine/topo.h"
+#include "tests/support/failure.h"
+#include "tests/support/kept.h"
 
-#include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 #include <omp.h>
 #include <sched.h>
 #include <stdio.h>
@@ -16,21 +16,19 @@ enum { MOST = 256 };
 
 static struct topo *machine(const char *synthetic)
 {
-    struct err e;
     struct topo *t;
 
-    cr_assert_eq(topo_open(&t, synthetic, &e), OK, "%s", e.msg);
-    return t;
+    MUST(topo_open(&t, synthetic, &failure));
+    return kept(t);
 }
 
 /* The plan as text: "0,2,4". */
 static void plan_text(const struct topo *t, const char *policy, int threads, char *buf, size_t size)
 {
-    struct err e;
     int cpus[MOST];
     size_t used = 0;
 
-    cr_assert_eq(topo_plan(t, policy, threads, cpus, &e), OK, "%s", e.msg);
+    MUST(topo_plan(t, policy, threads, cpus, &failure));
     buf[0] = '\0';
     for (int i = 0; i < threads && used < size; i++)
         used += (size_t)snprintf(buf + used, size - used, "%s%d", i ? "," : "", cpus[i]);
@@ -38,14 +36,12 @@ static void plan_text(const struct topo *t, const char *policy, int threads, cha
 
 /* ---- shapes ------------------------------------------------------------------------------- */
 
-struct shape {
-    char synthetic[64];
-    int packages, nodes, cores, cpus, smt;
-};
-
-ParameterizedTestParameters(topo, facts)
+Test(topo, facts)
 {
-    static struct shape shapes[] = {
+    static const struct {
+        const char *synthetic;
+        int packages, nodes, cores, cpus, smt;
+    } shapes[] = {
         {"core:1 pu:1", 1, 1, 1, 1, 0},
         {"core:2 pu:1", 1, 1, 2, 2, 0},
         {"package:1 core:64 pu:1", 1, 1, 64, 64, 0},
@@ -53,26 +49,22 @@ ParameterizedTestParameters(topo, facts)
         {"numa:2 core:32 pu:2", 1, 2, 64, 128, 1},
         {"package:2 numa:2 core:8 pu:1", 2, 4, 32, 32, 0},
     };
-    return cr_make_param_array(struct shape, shapes, ARRAY_LEN(shapes));
-}
 
-ParameterizedTest(struct shape *s, topo, facts)
-{
-    struct topo *const t = machine(s->synthetic);
-    struct topo_facts f;
-    char all[16];
-
-    topo_facts(t, &f);
-    snprintf(all, sizeof(all), s->cpus > 1 ? "0-%d" : "%d", s->cpus - 1);
-    cr_expect_eq(f.packages, s->packages, "%s: %d packages", s->synthetic, f.packages);
-    cr_expect_eq(f.numa_nodes, s->nodes, "%s: %d nodes", s->synthetic, f.numa_nodes);
-    cr_expect_eq(f.cores, s->cores, "%s: %d cores", s->synthetic, f.cores);
-    cr_expect_eq(f.cpus, s->cpus, "%s: %d cpus", s->synthetic, f.cpus);
-    cr_expect_eq(f.allowed_cores, s->cores);
-    cr_expect_eq(f.allowed_cpus, s->cpus);
-    cr_expect_eq(f.smt, s->smt);
-    cr_expect_str_eq(f.cpuset, all);
-    topo_close(t);
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        const char *const of = shapes[i].synthetic;
+        struct topo_facts f;
+        char all[16];
+        topo_facts(machine(of), &f);
+        snprintf(all, sizeof(all), shapes[i].cpus > 1 ? "0-%d" : "%d", shapes[i].cpus - 1);
+        cr_expect_eq(f.packages, shapes[i].packages, "%s: %d packages", of, f.packages);
+        cr_expect_eq(f.numa_nodes, shapes[i].nodes, "%s: %d nodes", of, f.numa_nodes);
+        cr_expect_eq(f.cores, shapes[i].cores, "%s: %d cores", of, f.cores);
+        cr_expect_eq(f.cpus, shapes[i].cpus, "%s: %d cpus", of, f.cpus);
+        cr_expect_eq(f.allowed_cores, shapes[i].cores, "%s", of);
+        cr_expect_eq(f.allowed_cpus, shapes[i].cpus, "%s", of);
+        cr_expect_eq(f.smt, shapes[i].smt, "%s", of);
+        cr_expect_str_eq(f.cpuset, all, "%s", of);
+    }
 }
 
 Test(topo, caches_of_a_synthetic_machine)
@@ -86,20 +78,17 @@ Test(topo, caches_of_a_synthetic_machine)
     cr_expect_eq(f.l2_bytes, 1u << 20);
     cr_expect_eq(f.l3_bytes, 32u << 20);
     cr_expect_eq(f.l3_count, 2);
-    topo_close(t);
 }
 
 /* ---- plans -------------------------------------------------------------------------------- */
 
-struct planned {
-    char synthetic[64], policy[32];
-    int threads;
-    char cpus[64];
-};
-
-ParameterizedTestParameters(topo, plan)
+Test(topo, plan)
 {
-    static struct planned plans[] = {
+    static const struct {
+        const char *synthetic, *policy;
+        int threads;
+        const char *cpus;
+    } plans[] = {
         {"core:1 pu:1", "compact", 1, "0"},
         {"core:1 pu:1", "scatter", 1, "0"},
         {"core:2 pu:1", "compact", 2, "0,1"},
@@ -118,46 +107,37 @@ ParameterizedTestParameters(topo, plan)
         {"package:2 numa:2 core:2 pu:1", "scatter", 8, "0,4,2,6,1,5,3,7"},
         {"package:1 core:64 pu:1", "scatter", 3, "0,1,2"},
     };
-    return cr_make_param_array(struct planned, plans, ARRAY_LEN(plans));
-}
 
-ParameterizedTest(struct planned *p, topo, plan)
-{
-    struct topo *const t = machine(p->synthetic);
-    char got[256];
-
-    plan_text(t, p->policy, p->threads, got, sizeof(got));
-    cr_expect_str_eq(got, p->cpus, "%s on \"%s\": %s, not %s", p->policy, p->synthetic, got,
-                     p->cpus);
-    topo_close(t);
+    for (size_t i = 0; i < ARRAY_LEN(plans); i++) {
+        char got[256];
+        plan_text(machine(plans[i].synthetic), plans[i].policy, plans[i].threads, got, sizeof(got));
+        cr_expect_str_eq(got, plans[i].cpus, "%s on \"%s\": %s, not %s", plans[i].policy,
+                         plans[i].synthetic, got, plans[i].cpus);
+    }
 }
 
 Test(topo, every_policy_uses_each_cpu_once)
 {
     const char *const policies[] = {"compact", "scatter"};
     struct topo *const t = machine("package:2 numa:2 core:16 pu:2");
-    struct err e;
 
     for (size_t k = 0; k < ARRAY_LEN(policies); k++) {
         int cpus[128], used[128] = {0};
-        cr_assert_eq(topo_plan(t, policies[k], 128, cpus, &e), OK, "%s", e.msg);
+        MUST(topo_plan(t, policies[k], 128, cpus, &failure));
         for (int i = 0; i < 128; i++)
             used[cpus[i]]++;
         for (int i = 0; i < 128; i++)
             cr_expect_eq(used[i], 1, "%s: CPU %d used %d times", policies[k], i, used[i]);
     }
-    topo_close(t);
 }
 
-struct refused {
-    char synthetic[32], policy[32];
-    int threads;
-    char message[160];
-};
-
-ParameterizedTestParameters(topo, refuses)
+Test(topo, refuses)
 {
-    static struct refused cases[] = {
+    static const struct {
+        const char *synthetic, *policy;
+        int threads;
+        const char *message;
+    } cases[] = {
         {"core:2 pu:1", "compact", 8,
          "8 threads wanted, 2 CPUs allowed (cpuset 0-1)  -> use --threads 2, or --pin none to "
          "oversubscribe knowingly"},
@@ -172,18 +152,13 @@ ParameterizedTestParameters(topo, refuses)
          "--pin 0-2,1 names CPU 1 twice  -> name each CPU once, or use --pin none to oversubscribe "
          "knowingly"},
     };
-    return cr_make_param_array(struct refused, cases, ARRAY_LEN(cases));
-}
 
-ParameterizedTest(struct refused *c, topo, refuses)
-{
-    struct topo *const t = machine(c->synthetic);
-    struct err e;
-    int cpus[MOST];
-
-    cr_expect_eq(topo_plan(t, c->policy, c->threads, cpus, &e), E_USAGE);
-    cr_expect_str_eq(e.msg, c->message, "%s", e.msg);
-    topo_close(t);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct topo *const t = machine(cases[i].synthetic);
+        int cpus[MOST];
+        cr_expect_eq(topo_plan(t, cases[i].policy, cases[i].threads, cpus, &failure), E_USAGE);
+        cr_expect_str_eq(failure.msg, cases[i].message, "%s", failure.msg);
+    }
 }
 
 Test(topo, malformed_lists)
@@ -199,17 +174,15 @@ Test(topo, malformed_lists)
         cr_expect(strstr(e.msg, "  -> use compact, scatter, p-cores, e-cores, none") != NULL,
                   "\"%s\": %s", lists[i], e.msg);
     }
-    topo_close(t);
 }
 
 Test(topo, bad_description)
 {
-    struct err e = {""};
     struct topo *t;
 
-    cr_expect_eq(topo_open(&t, "teapots:3", &e), E_USAGE);
+    cr_expect_eq(topo_open(&t, "teapots:3", &failure), E_USAGE);
     cr_expect_null(t);
-    cr_expect(strstr(e.msg, "teapots:3") != NULL, "%s", e.msg);
+    cr_expect(strstr(failure.msg, "teapots:3") != NULL, "%s", failure.msg);
 }
 
 Test(topo, format_cpus)
@@ -231,12 +204,10 @@ Test(topo, format_cpus)
 Test(topo, no_acting_on_a_machine_that_is_not_this_one)
 {
     struct topo *const t = machine("core:2 pu:1");
-    struct err e = {""};
 
-    cr_expect_eq(topo_pin(t, 1, &e), E_UNSUPPORTED);
-    cr_expect(strstr(e.msg, "  -> use --pin none") != NULL, "%s", e.msg);
-    cr_expect_eq(topo_pin(t, -1, &e), OK);
-    topo_close(t);
+    cr_expect_eq(topo_pin(t, 1, &failure), E_UNSUPPORTED);
+    cr_expect(strstr(failure.msg, "  -> use --pin none") != NULL, "%s", failure.msg);
+    cr_expect_eq(topo_pin(t, -1, &failure), OK);
 }
 
 /* ---- this machine ------------------------------------------------------------------------- */
@@ -245,14 +216,12 @@ Test(topo, respects_affinity)
 {
     struct topo *t = machine(NULL);
     struct topo_facts all, one;
-    struct err e;
     int n, got[2];
     const int last = (topo_cpus(t, &n))[n - 1].cpu;
     char name[16];
     cpu_set_t set;
 
     topo_facts(t, &all);
-    topo_close(t);
     CPU_ZERO(&set);
     CPU_SET(last, &set);
     cr_assert_eq(sched_setaffinity(0, sizeof(set), &set), 0);
@@ -263,28 +232,25 @@ Test(topo, respects_affinity)
     cr_expect_eq(one.allowed_cores, 1);
     cr_expect_eq(one.cpus, all.cpus, "what exists does not depend on what is allowed");
     cr_expect_str_eq(one.cpuset, name);
-    cr_assert_eq(topo_plan(t, "compact", 1, got, &e), OK);
+    cr_assert_eq(topo_plan(t, "compact", 1, got, &failure), OK);
     cr_expect_eq(got[0], last);
-    cr_expect_eq(topo_plan(t, "compact", 2, got, &e), E_USAGE);
-    topo_close(t);
+    cr_expect_eq(topo_plan(t, "compact", 2, got, &failure), E_USAGE);
 }
 
 /* After pinning, the thread has the CPUs that it was started with: all of them, and no others. */
 Test(topo, unpinning_restores_the_affinity)
 {
     struct topo *t = machine(NULL);
-    struct err e;
     int n;
     const struct topo_cpu *const cpu = topo_cpus(t, &n);
     cpu_set_t before, after, one;
     const int first = cpu[0].cpu, last = cpu[n - 1].cpu;
 
     cr_assert_eq(sched_getaffinity(0, sizeof(before), &before), 0);
-    cr_assert_eq(topo_pin(t, last, &e), OK, "%s", e.msg);
+    MUST(topo_pin(t, last, &failure));
     topo_unpin(t);
     cr_assert_eq(sched_getaffinity(0, sizeof(after), &after), 0);
     cr_expect(CPU_EQUAL(&before, &after), "%d CPUs of %d", CPU_COUNT(&after), CPU_COUNT(&before));
-    topo_close(t);
 
     if (n < 2) /* a single CPU: a narrower set does not exist */
         return;
@@ -292,22 +258,20 @@ Test(topo, unpinning_restores_the_affinity)
     CPU_SET(first, &one);
     cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
     t = machine(NULL);
-    cr_assert_eq(topo_pin(t, first, &e), OK, "%s", e.msg);
+    MUST(topo_pin(t, first, &failure));
     topo_unpin(t);
     cr_assert_eq(sched_getaffinity(0, sizeof(after), &after), 0);
     cr_expect(CPU_EQUAL(&one, &after), "%d CPUs of 1", CPU_COUNT(&after));
-    topo_close(t);
 }
 
 Test(topo, every_thread_runs_where_it_was_put)
 {
     struct topo *const t = machine(NULL);
     int n, cpus[MOST], where[MOST], wrong = 0;
-    struct err e;
 
     topo_cpus(t, &n);
     n = min_int(n, MOST);
-    cr_assert_eq(topo_plan(t, "compact", n, cpus, &e), OK, "%s", e.msg);
+    MUST(topo_plan(t, "compact", n, cpus, &failure));
 #pragma omp parallel num_threads(n) reduction(+ : wrong)
     {
         struct err mine;
@@ -324,7 +288,6 @@ Test(topo, every_thread_runs_where_it_was_put)
         wrong += CPU_COUNT(&set) != 1 || !CPU_ISSET(cpus[i], &set);
     }
     cr_expect_eq(wrong, 0, "%d observations of a thread on a CPU that is not its own", wrong);
-    topo_close(t);
 }
 
 /* The program itself, with an OpenMP runtime that binds its initial thread before main: it must
@@ -342,7 +305,6 @@ Test(topo, sees_past_an_openmp_binding, .timeout = 240)
 #endif
     cr_assert_not_null(bench, "BENCH must name the program under test");
     topo_facts(t, &f);
-    topo_close(t);
     snprintf(expected, sizeof(expected), "\nallowed_cpus,%d,\n", f.allowed_cpus);
     snprintf(command, sizeof(command), "OMP_PROC_BIND=true %s topo --format csv", bench);
     out = popen(command, "r");
@@ -426,11 +388,10 @@ static void expect_plan(const struct topo *t, const char *policy, int threads, c
 static void expect_no_plan(const struct topo *t, const char *policy, int threads, enum status st,
                            const char *message)
 {
-    struct err e;
     int cpus[MOST];
 
-    cr_expect_eq(topo_plan(t, policy, threads, cpus, &e), st);
-    cr_expect_str_eq(e.msg, message, "%s", e.msg);
+    cr_expect_eq(topo_plan(t, policy, threads, cpus, &failure), st);
+    cr_expect_str_eq(failure.msg, message, "%s", failure.msg);
 }
 
 /* Six cores, the last two fast: they come first, whatever their numbers. */
@@ -514,5 +475,4 @@ Test(topo, cores_of_one_kind)
     cr_expect_eq(facts.fast_cores, 4);
     expect_no_plan(t, "e-cores", 1, E_UNSUPPORTED,
                    "--pin e-cores: the cores allowed here are of one kind  -> use --pin compact");
-    topo_close(t);
 }

@@ -3,6 +3,7 @@
  * Estimates of a plan: what each case is charged for. */
 #include "harness/measure/estimate.h"
 #include "tests/support/command_line.h"
+#include "tests/support/kept.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -15,34 +16,26 @@ TestSuite(estimate, .timeout = 240);
 static const struct speeds speeds = {
     .reference = {.products = 4e9, .attention = 2e9, .backward = 1e9}, .threads = 1};
 
-static bool never(void *arg, const struct bench_case *c)
-{
-    (void)arg, (void)c;
-    return false;
-}
+static bool never(void *arg, const struct bench_case *c) { return false; }
 
 static bool is_of(void *arg, const struct bench_case *c)
 {
     return strcmp(c->backend->name, arg) == 0;
 }
 
-static void estimate_line(struct estimate *t, struct plan *p, struct options *o, const char *line,
-                          bool (*done)(void *arg, const struct bench_case *c), const char *arg)
+static struct plan estimate_line(struct estimate *t, const char *line,
+                                 bool (*done)(void *arg, const struct bench_case *c),
+                                 const char *arg)
 {
+    const struct plan p = planned("%s", line);
 
-    must_plan(p, o, line);
-    estimate_plan(t, p, &speeds, done, (void *)arg);
-}
-
-static void drop(struct estimate *t, struct plan *p, struct options *o)
-{
-    free(t->cases);
-    drop_plan(p, o);
+    estimate_plan(t, &p, &speeds, done, (void *)arg);
+    kept(t->cases);
+    return p;
 }
 
 #define LINE "--variant alibi,rope --workload attn --seq 256 --mem 0 --threads 1 --max-time 1 "
 
-/* A ref case makes its own reference; otherwise the first case of each problem has it made. */
 /* Two backends beside the reference that run on every CPU. */
 static void need_libraries(void)
 {
@@ -50,20 +43,18 @@ static void need_libraries(void)
         cr_skip_test("openblas or onednn is not built in");
 }
 
+/* A ref case makes its own reference; otherwise the first case of each problem has it made. */
 Test(estimate, a_reference_is_paid_once)
 {
     struct estimate t;
-    struct options o;
-    struct plan p;
     int paid = 0;
 
     need_libraries();
-    estimate_line(&t, &p, &o, LINE "--backend ref,openblas", never, NULL);
+    struct plan p = estimate_line(&t, LINE "--backend ref,openblas", never, NULL);
     cr_assert_eq(p.n, 4);
     cr_expect_eq(t.checks, 0);
-    drop(&t, &p, &o);
 
-    estimate_line(&t, &p, &o, LINE "--backend openblas,onednn", never, NULL);
+    p = estimate_line(&t, LINE "--backend openblas,onednn", never, NULL);
     double total = 0, checks = 0;
     for (int i = 0; i < p.n; i++) {
         const struct case_estimate *one = estimate_of(&t, &p.cases[i]);
@@ -75,33 +66,27 @@ Test(estimate, a_reference_is_paid_once)
     cr_expect_eq(paid, 2);
     cr_expect_float_eq(t.total, total, 1e-9);
     cr_expect_float_eq(t.checks, checks, 1e-9);
-    drop(&t, &p, &o);
 
-    estimate_line(&t, &p, &o, LINE "--backend openblas,onednn --no-check", never, NULL);
+    estimate_line(&t, LINE "--backend openblas,onednn --no-check", never, NULL);
     cr_expect_eq(t.checks, 0);
-    drop(&t, &p, &o);
 }
 
 /* Cases that a resumed run has already take no time, and the limit of a check holds. */
 Test(estimate, what_is_left)
 {
     struct estimate all, left;
-    struct options o, o2;
-    struct plan p, p2;
 
     need_libraries();
-    estimate_line(&all, &p, &o, LINE "--backend ref,openblas", never, NULL);
-    estimate_line(&left, &p2, &o2, LINE "--backend ref,openblas", is_of, "ref");
+    estimate_line(&all, LINE "--backend ref,openblas", never, NULL);
+    estimate_line(&left, LINE "--backend ref,openblas", is_of, "ref");
     cr_expect_lt(left.total, all.total);
     cr_expect_eq(case_estimate_s(&left.cases[0]), 0);
-    drop(&all, &p, &o);
-    drop(&left, &p2, &o2);
 
-    estimate_line(&all, &p, &o, LINE "--backend openblas --seq 8192 --check-time 1", never, NULL);
+    struct plan p =
+        estimate_line(&all, LINE "--backend openblas --seq 8192 --check-time 1", never, NULL);
     for (int i = 0; i < p.n; i++)
         if (p.cases[i].seq == 8192)
             cr_expect_float_eq(all.cases[i].reference, 1, 0.02);
-    drop(&all, &p, &o);
 }
 
 /* ---- calls longer than the time to measure ------------------------------------------------- */
@@ -117,20 +102,17 @@ Test(estimate, long_calls_take_their_time)
     for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
         char line[256];
         struct estimate t;
-        struct options o;
-        struct plan p;
         snprintf(line, sizeof(line),
                  "--variant xl --workload attn --backend ref --mem 0 --threads 1 --max-time 1 "
                  "--warmup-ms 0 --batch 16 --seq %s",
                  lengths[i]);
-        estimate_line(&t, &p, &o, line, never, NULL);
+        struct plan p = estimate_line(&t, line, never, NULL);
         cr_assert_eq(p.n, 1);
         run[i] = t.cases[0].run;
         call[i] = t.cases[0].call;
         /* checked, warmed up, and at least three blocks of a call, or the time that was given */
         cr_expect_geq(run[i], 2 * call[i] + fmax(1, 3 * call[i]), "%s keys", lengths[i]);
         longer += call[i] > 1;
-        drop(&t, &p, &o);
     }
     cr_assert(longer >= 1 && longer <= 2, "%g %g %g s", call[0], call[1], call[2]);
     cr_expect_geq(run[2], 5 * call[2]);
@@ -141,13 +123,12 @@ Test(estimate, long_calls_take_their_time)
 Test(estimate, every_case_by_its_own_shape)
 {
     struct estimate t;
-    struct options o;
-    struct plan p;
 
-    estimate_line(&t, &p, &o,
-                  "--variant xl --workload attn --backend ref --seq 64,512 --mem 0,512 --threads "
-                  "1 --batch 1,4 --max-time 0.01",
-                  never, NULL);
+    struct plan p = estimate_line(
+        &t,
+        "--variant xl --workload attn --backend ref --seq 64,512 --mem 0,512 --threads "
+        "1 --batch 1,4 --max-time 0.01",
+        never, NULL);
     cr_assert_eq(p.n, 8);
     for (int i = 0; i < p.n; i++)
         for (int k = 0; k < p.n; k++) {
@@ -158,7 +139,6 @@ Test(estimate, every_case_by_its_own_shape)
             if (i != k && more)
                 cr_expect_gt(t.cases[i].run, t.cases[k].run, "%s, %s", a->repro, b->repro);
         }
-    drop(&t, &p, &o);
 }
 
 /* Two programs of two processes each, twice: eight starts, and 60 blocks of 5 ms with a pause of 2
@@ -166,17 +146,14 @@ Test(estimate, every_case_by_its_own_shape)
 Test(estimate, pairs_of_two_programs)
 {
     struct speeds slow = speeds;
-    struct options o;
-    struct plan p;
 
-    must_plan(&p, &o, LINE "--backend ref --block-ms 5");
+    struct plan p = planned(LINE "--backend ref --block-ms 5");
     const double of_15 = estimate_pairs_s(&p.cases[0], &speeds, 2, 2, 15);
     const double of_30 = estimate_pairs_s(&p.cases[0], &speeds, 2, 2, 30);
     slow.start_s = 3;
     cr_expect_float_eq(estimate_pairs_s(&p.cases[0], &slow, 2, 2, 15) - of_15, 24, 1e-9);
     const double block = fmax(0.005, estimate_call_s(&p.cases[0], &speeds));
     cr_expect_float_eq(of_30 - of_15, 60 * (block + 0.002), 1e-9);
-    drop_plan(&p, &o);
 }
 
 /* Half of the CPU: computing takes twice as long, timed blocks end at --max-time all the same. */
@@ -184,15 +161,13 @@ Test(estimate, other_programs_slow_what_is_computed)
 {
     struct speeds busy = speeds;
     struct estimate quiet, slow;
-    struct options o;
-    struct plan p;
 
     cr_expect_eq(load_slows(0, 2, 2), 1);
     cr_expect_eq(load_slows(1, 2, 8), 1);
     cr_expect_eq(load_slows(2, 2, 2), 2);
     cr_expect_eq(load_slows(10, 2, 2), 6);
     cr_expect_eq(load_slows(10, 2, 0), 1);
-    estimate_line(&quiet, &p, &o, LINE "--backend ref", never, NULL);
+    struct plan p = estimate_line(&quiet, LINE "--backend ref", never, NULL);
     busy.slow = 2;
     estimate_plan(&slow, &p, &busy, never, NULL);
     for (int i = 0; i < p.n; i++) {
@@ -203,5 +178,4 @@ Test(estimate, other_programs_slow_what_is_computed)
         cr_expect_geq(b->run, a->run);
     }
     free(slow.cases);
-    drop(&quiet, &p, &o);
 }

@@ -4,9 +4,10 @@
  * row says so, and the others are measured. */
 #include "harness/measure/group.h"
 #include "tests/support/command_line.h"
+#include "tests/support/failure.h"
 #include "tests/support/fake_child.h"
+#include "tests/support/kept.h"
 
-#include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +35,6 @@ struct crew {
 static void gather_crew(struct crew *c, const char *names, bool with_ref)
 {
     char line[300];
-    struct err e;
 
     *c = (struct crew){.memory_bytes = 1e12, .patience_s = 10, .with_ref = with_ref};
     snprintf(line, sizeof(line),
@@ -42,7 +42,7 @@ static void gather_crew(struct crew *c, const char *names, bool with_ref)
              "--warmup-ms 0 --block-ms 1 --threads 1",
              names);
     must_plan(&c->plan, &c->opt, line);
-    cr_assert_eq(options_parse_line(&c->preset, "", &e), OK);
+    cr_assert_eq(options_parse_line(&c->preset, "", &failure), OK);
     for (int i = 0; i < c->plan.n; i++) {
         if (with_ref)
             c->bcase[c->n++] = c->plan.cases[i];
@@ -58,8 +58,6 @@ static enum status on_sample(void *arg, const struct result *r, const struct sam
 {
     struct crew *c = arg;
 
-    (void)r;
-    (void)e;
     c->samples++;
     c->stop = c->stop || (c->stops_in > 0 && s->launch == c->stops_in);
     return OK;
@@ -77,7 +75,6 @@ static enum status run_crew(struct crew *c, const char *manners)
 {
     struct group_hooks hooks = {.sample = on_sample, .warn = on_warning, .arg = c};
     const struct bench_case *cases[MAX_CASES];
-    struct err e;
 
     setenv(FAKE_PLAN, manners, 1);
     struct child_setup setup = {.isolate = ISOLATE_EXEC,
@@ -88,18 +85,21 @@ static enum status run_crew(struct crew *c, const char *manners)
                                 .cpu = FAKE_CPU};
     for (int i = 0; i < c->n; i++)
         cases[i] = &c->bcase[i];
-    return group_measure(cases, c->n, &setup, &hooks, c->result, &e);
+    const enum status st = group_measure(cases, c->n, &setup, &hooks, c->result, &failure);
+    kept_copy(c, sizeof(*c));
+    return st;
 }
 
-static void dismiss(struct crew *c)
+static void expect_row(const struct result *r, enum row_status status, const char *detail)
 {
-    for (int i = 0; i < c->n; i++) {
-        result_free(&c->result[i]);
-        if (c->bcase[i].backend != &backend_ref)
-            free(c->bcase[i].repro);
-    }
-    options_free(&c->preset);
-    drop_plan(&c->plan, &c->opt);
+    cr_expect_eq(r->status, status, "%s", row_status_name[r->status]);
+    cr_expect_str_eq(r->detail, detail, "%s", r->detail);
+}
+
+static void expect_all(const struct crew *c, enum row_status status, const char *detail)
+{
+    for (int i = 0; i < c->n; i++)
+        expect_row(&c->result[i], status, detail);
 }
 
 static struct result *result_of(struct crew *c, const char *variant, const char *backend)
@@ -165,8 +165,7 @@ ParameterizedTest(struct manner *m, group, one_bad_child, .timeout = 240)
     snprintf(plan, sizeof(plan), "xl/avx2=%s", m->word);
     cr_assert_eq(run_crew(&c, plan), OK);
     const struct result *r = result_of(&c, "xl", "avx2");
-    cr_expect_eq(r->status, m->status, "%s: %s", m->word, row_status_name[r->status]);
-    cr_expect_str_eq(r->detail, m->detail, "%s: %s", m->word, r->detail);
+    expect_row(r, m->status, m->detail);
     cr_expect_eq(r->n > 0, m->timed, "%s: %d samples", m->word, r->n);
     expect_fine(&c, "xl", "ref");
     expect_fine(&c, "shaw", "ref");
@@ -175,7 +174,6 @@ ParameterizedTest(struct manner *m, group, one_bad_child, .timeout = 240)
                         "xl layer seq=8 mem=0 kv avx2 needs 953.7 MiB, 976.6 KiB free  "
                         "-> row marked skipped(memory); lower --seq or --batch") != NULL,
                  strcmp(m->word, "big") == 0, "%s", c.warnings);
-    dismiss(&c);
 }
 
 Test(group, a_child_of_another_version)
@@ -184,12 +182,7 @@ Test(group, a_child_of_another_version)
 
     gather_crew(&c, "xl", true);
     cr_expect_eq(run_crew(&c, "xl/avx2=greet"), OK);
-    for (int i = 0; i < c.n; i++) {
-        cr_expect_eq(c.result[i].status, ROW_FAILED);
-        cr_expect_str_eq(c.result[i].detail,
-                         "child process said \"hello bench-cell/2\" for a greeting");
-    }
-    dismiss(&c);
+    expect_all(&c, ROW_FAILED, "child process said \"hello bench-cell/2\" for a greeting");
 }
 
 /* ---- references --------------------------------------------------------------------------- */
@@ -203,11 +196,9 @@ Test(group, a_reference_that_cannot_be_made)
     gather_crew(&c, "shaw,xl", false);
     cr_expect_eq(run_crew(&c, "xl/ref=segv-place"), OK);
     const struct result *r = result_of(&c, "xl", "avx2");
-    cr_expect_eq(r->status, ROW_FAILED);
-    cr_expect_str_eq(r->detail, "killed by SIGSEGV");
+    expect_row(r, ROW_FAILED, "killed by SIGSEGV");
     cr_expect_eq(r->n, 0);
     expect_fine(&c, "shaw", "avx2");
-    dismiss(&c);
 }
 
 Test(group, a_wrong_case_is_found_without_a_ref_case)
@@ -218,7 +209,6 @@ Test(group, a_wrong_case_is_found_without_a_ref_case)
     cr_expect_eq(run_crew(&c, "xl/avx2=wrong"), OK);
     cr_expect_eq(c.result[0].status, ROW_WRONG);
     cr_expect_eq(c.result[0].n, 0);
-    dismiss(&c);
 }
 
 /* The reference has no error, but it may be no number: it gets no time either. */
@@ -233,7 +223,6 @@ Test(group, a_reference_that_is_no_number)
     cr_expect_eq(r->n, 0);
     expect_fine(&c, "shaw", "ref");
     expect_fine(&c, "shaw", "avx2");
-    dismiss(&c);
 }
 
 Test(group, unchecked_rows_say_so)
@@ -243,9 +232,7 @@ Test(group, unchecked_rows_say_so)
     gather_crew(&c, "xl", false);
     c.opt.check = false;
     cr_expect_eq(run_crew(&c, "xl/avx2=wrong"), OK);
-    cr_expect_eq(c.result[0].status, ROW_OK);
-    cr_expect_str_eq(c.result[0].detail, "unchecked");
-    dismiss(&c);
+    expect_row(&c.result[0], ROW_OK, "unchecked");
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -270,7 +257,6 @@ Test(group, parts_share_a_case)
             pairs += c.result[0].samples[k].round == c.result[i].samples[0].round;
         cr_expect_eq(pairs, 1);
     }
-    dismiss(&c);
 }
 
 Test(group, nothing_fits)
@@ -280,12 +266,8 @@ Test(group, nothing_fits)
     gather_crew(&c, "shaw,xl", true);
     c.memory_bytes = 10;
     cr_expect_eq(run_crew(&c, ""), OK);
-    for (int i = 0; i < c.n; i++) {
-        cr_expect_eq(c.result[i].status, ROW_SKIPPED);
-        cr_expect_str_eq(c.result[i].detail, "memory");
-    }
+    expect_all(&c, ROW_SKIPPED, "memory");
     cr_expect_eq(c.samples, 0);
-    dismiss(&c);
 }
 
 /* ---- launches ----------------------------------------------------------------------------- */
@@ -316,7 +298,6 @@ Test(group, launches_share_the_samples)
     cr_expect_lt(moved->sum.between_pct, 50);
     cr_expect_gt(moved->sum.ci_high / moved->sum.ci_low, 4);
     cr_expect_eq(c.samples, c.result[0].n + c.result[1].n + c.result[2].n + c.result[3].n);
-    dismiss(&c);
 }
 
 Test(group, launches_of_parts)
@@ -331,7 +312,6 @@ Test(group, launches_of_parts)
         cr_expect_eq(c.result[i].status, ROW_OK, "%s", c.result[i].detail);
         cr_expect_eq(c.result[i].sum.launches, 2);
     }
-    dismiss(&c);
 }
 
 Test(group, a_further_launch_that_dies)
@@ -342,13 +322,11 @@ Test(group, a_further_launch_that_dies)
     c.opt.launches = 2;
     cr_assert_eq(run_crew(&c, "xl/avx2=segv-again"), OK);
     const struct result *r = result_of(&c, "xl", "avx2");
-    cr_expect_eq(r->status, ROW_FAILED);
-    cr_expect_str_eq(r->detail, "killed by SIGSEGV");
+    expect_row(r, ROW_FAILED, "killed by SIGSEGV");
     cr_expect_gt(r->n, 0);
     expect_fine(&c, "xl", "ref");
     expect_fine(&c, "shaw", "avx2");
     cr_expect_eq(result_of(&c, "shaw", "avx2")->sum.launches, 2);
-    dismiss(&c);
 }
 
 /* Blocks of 1 ms, longer than the time for all: three samples of one launch, as ever. */
@@ -366,7 +344,6 @@ Test(group, long_calls_have_one_launch)
         cr_expect_eq(c.result[i].sum.launches, 1);
         cr_expect_str_eq(c.result[i].detail, "few");
     }
-    dismiss(&c);
 }
 
 /* ---- interruption ------------------------------------------------------------------------- */
@@ -380,12 +357,9 @@ Test(group, interrupted_in_a_further_launch)
     c.opt.launches = 3;
     c.stops_in = 1;
     cr_expect_eq(run_crew(&c, ""), E_INTERRUPTED);
-    for (int i = 0; i < c.n; i++) {
-        cr_expect_eq(c.result[i].status, ROW_INTERRUPTED);
-        cr_expect_str_eq(c.result[i].detail, "while it was measured");
+    expect_all(&c, ROW_INTERRUPTED, "while it was measured");
+    for (int i = 0; i < c.n; i++)
         cr_expect_lt(c.result[i].sum.launches, 3);
-    }
-    dismiss(&c);
 }
 
 /* A child that dies after Ctrl-C died because of it: its row is no failure, a resume measures it.
@@ -397,9 +371,5 @@ Test(group, interrupted_before_it_began)
     gather_crew(&c, "shaw,xl", true);
     c.stop = 1;
     cr_expect_eq(run_crew(&c, "xl/avx2=segv-open"), E_INTERRUPTED);
-    for (int i = 0; i < c.n; i++) {
-        cr_expect_eq(c.result[i].status, ROW_INTERRUPTED);
-        cr_expect_str_eq(c.result[i].detail, "before it was measured");
-    }
-    dismiss(&c);
+    expect_all(&c, ROW_INTERRUPTED, "before it was measured");
 }

@@ -4,11 +4,10 @@
  * than their blocks do. Seeds are fixed, so the counts are the same on every machine. */
 #include "harness/measure/launches.h"
 #include "harness/measure/verdict.h"
-#include "tests/support/command_line.h"
 
+#include "tests/support/failure.h"
 #include "tests/support/normal.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 
 enum { LAUNCHES = 3, BLOCKS = 12, SAMPLES = LAUNCHES * BLOCKS };
@@ -44,6 +43,20 @@ Test(launches, interval_is_that_of_student)
     cr_expect(isnan(launches_interval(none, &l).low), "few samples have none");
     cr_expect_eq(launches_interval(inside, &one).low, inside.low);
     cr_expect(isnan(launches_sd(&one)));
+}
+
+/* Deviations 1 of three launches and 2 of five: squares 2 + 16 over 6 degrees of freedom, t(0.975; 6) = 2.44691185. */
+Test(launches, noise_of_the_cases_of_a_run)
+{
+    struct launch_noise n = {0};
+
+    cr_expect_eq(launch_noise_half(&n, 3), 0, "nothing is known");
+    launch_noise_add(&n, 1, 3);
+    launch_noise_add(&n, NAN, 3);
+    launch_noise_add(&n, 9, 1);
+    launch_noise_add(&n, 2, 5);
+    cr_expect_lt(fabs(launch_noise_half(&n, 4) - 2.4469118511449692 * sqrt(18.0 / 6 / 4)), 1e-9);
+    cr_expect_eq(launch_noise_half(&n, 1), 0, "one launch does not tell");
 }
 
 /* Equal deviations of 1 and three launches a side: Welch's 4 degrees of freedom, t = 2.7764451052,
@@ -118,8 +131,7 @@ Test(launches, of_a_case_by_its_options)
 
     for (size_t i = 0; i < ARRAY_LEN(rule); i++) {
         struct options o;
-        struct err e;
-        cr_assert_eq(options_parse_line(&o, rule[i].line, &e), OK, "%s", e.msg);
+        MUST(options_parse_line(&o, rule[i].line, &failure));
         cr_expect_eq(case_launches(&o), rule[i].want, "\"%s\"", rule[i].line);
         options_free(&o);
     }

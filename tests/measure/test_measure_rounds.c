@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sides that stop together: the rounds of a comparison, on two launches per side. */
+#include "tests/support/failure.h"
 #include "tests/support/fake_target.h"
-
-#include <criterion/criterion.h>
 
 TestSuite(measure_rounds);
 
@@ -34,7 +33,6 @@ static enum status block(void *ctx, uint32_t calls, bool prime, struct sample *x
 {
     const struct launch *const l = ctx;
     struct table *const t = l->table;
-    (void)prime;
 
     x->wall_ns = x->cpu_ns = t->call_ns[l->side] * calls;
     t->calls[l->side] = calls;
@@ -50,7 +48,6 @@ static enum status note(void *arg, int side, const struct sample *s, const struc
                         struct err *e)
 {
     struct table *const t = arg;
-    (void)o, (void)e;
 
     if (!s) {
         t->done[side]++;
@@ -70,7 +67,6 @@ static enum status run(struct table *t, struct outcome out[BOTH])
 {
     struct schedule s = usual_schedule;
     struct side side[BOTH];
-    struct err e;
 
     s.rounds = ROUNDS;
     s.warmup_ms = 0;
@@ -82,7 +78,7 @@ static enum status run(struct table *t, struct outcome out[BOTH])
             side[i].launch[k] = &t->launch[i][k];
         }
     }
-    return measure(side, BOTH, &s, note, t, out, &e);
+    return measure(side, BOTH, &s, note, t, out, &failure);
 }
 
 Test(measure_rounds, as_many_as_wanted)

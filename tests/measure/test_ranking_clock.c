@@ -5,6 +5,7 @@
 #include "harness/measure/ranking.h"
 #include "harness/measure/stats.h"
 #include "harness/util/units.h"
+#include "tests/support/ranked.h"
 #include "tests/support/run_folder.h"
 #include "variants/base/rng.h"
 
@@ -151,12 +152,11 @@ static bool any_cpu(const struct ranking *r)
 static void expect_text(const struct rankings *all, enum ranked what, const char *which)
 {
     const struct ranking *const r = &all->v[0];
-    char *text = NULL, want[TEXT_SIZE + 64];
-    size_t size;
+    char want[TEXT_SIZE + 64];
 
-    FILE *const f = open_memstream(&text, &size);
+    FILE *const f = text_begin();
     rankings_print(f, all, what, 100, false);
-    cr_assert_eq(fclose(f), 0);
+    char *text = text_end(f);
     cr_expect_eq(strstr(text, "CPU time") != NULL, any_cpu(r), "%s: %s", which, text);
     for (int s = 0; s < r->shapes && what == RANKED_VARIANTS; s++) {
         const int leader = r->leader[s];
@@ -164,7 +164,6 @@ static void expect_text(const struct rankings *all, enum ranked what, const char
                  r->shapes > 1 ? r->v[leader].name : "  ", units_ns(ranking_ns(r, leader, s)).s);
         cr_expect(strstr(text, want), "%s: no \"%s\" in %s", which, want, text);
     }
-    free(text);
 }
 
 /* What programs and the report read: a time for each case, in the order of its ratio. */
@@ -172,8 +171,7 @@ static void expect_csv(const struct truth *t, const struct rankings *all, enum r
                        const char *which)
 {
     enum { FIELDS = 17, CASE_ID = 6, RATIO = 7, CLOCK = 15, NS = 16 };
-    char *text = NULL, *save = NULL;
-    size_t size;
+    char *save = NULL;
     double best[ROWS] = {0};
     struct line {
         int shape;
@@ -181,9 +179,9 @@ static void expect_csv(const struct truth *t, const struct rankings *all, enum r
     } line[ROWS];
     int n = 0;
 
-    FILE *const f = open_memstream(&text, &size);
+    FILE *const f = text_begin();
     rankings_print_csv(f, all, what);
-    cr_assert_eq(fclose(f), 0);
+    char *text = text_end(f);
     for (char *row = strtok_r(text, "\n", &save); row; row = strtok_r(NULL, "\n", &save)) {
         char *field[FIELDS], *rest = row;
         for (int k = 0; k < FIELDS; k++)
@@ -203,7 +201,6 @@ static void expect_csv(const struct truth *t, const struct rankings *all, enum r
     for (int i = 0; i < n; i++)
         cr_expect(fabs(line[i].ns / best[line[i].shape] / line[i].ratio - 1) < 1e-7,
                   "%s: %g ns, %gx of %g", which, line[i].ns, line[i].ratio, best[line[i].shape]);
-    free(text);
 }
 
 static void expect_agreement(uint64_t seed, int shapes, int of_each, enum machine machine)
@@ -219,10 +216,9 @@ static void expect_agreement(uint64_t seed, int shapes, int of_each, enum machin
         snprintf(which, sizeof(which), "%s, seed %d, %d shapes, %d backends, by %s",
                  machine_name[machine], (int)seed, shapes, of_each,
                  what == RANKED_VARIANTS ? "variant" : "backend");
-        r = rankings_make(&run, what);
+        r = ranked(&run, what);
         cr_assert_eq(r.n, what == RANKED_VARIANTS || of_each > 1);
         if (r.n == 0) {
-            rankings_free(&r);
             continue;
         }
         for (int s = 0; s < r.v[0].shapes; s++)
@@ -231,9 +227,7 @@ static void expect_agreement(uint64_t seed, int shapes, int of_each, enum machin
         expect_means(&t, &r.v[0], which);
         expect_text(&r, what, which);
         expect_csv(&t, &r, what, which);
-        rankings_free(&r);
     }
-    run_free(&run);
     folder_remove();
     folder_make();
 }

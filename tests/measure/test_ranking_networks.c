@@ -2,6 +2,7 @@
  *
  * Under a ranking of variants: what their networks differ in besides what they are compared for. */
 #include "harness/measure/ranking.h"
+#include "tests/support/ranked.h"
 #include "tests/support/run_folder.h"
 
 #include <stdlib.h>
@@ -42,8 +43,6 @@ static char *drawn_of(unsigned differing, const char *remark, bool more)
     static const char *const variant[] = {"llama", "window"};
     struct rundir d;
     struct rankings r;
-    char *text = NULL;
-    size_t size;
 
     made_open(&d, "aaaa");
     for (int n_row = more ? -1 : 0; n_row < 2; n_row++) {
@@ -67,13 +66,11 @@ static char *drawn_of(unsigned differing, const char *remark, bool more)
         made_write(&d, TABLE_MEMORY, &memory);
     }
     struct run run = made_read(&d);
-    r = rankings_make(&run, RANKED_VARIANTS);
+    r = ranked(&run, RANKED_VARIANTS);
     cr_assert_eq(r.n, 1);
-    FILE *const f = open_memstream(&text, &size);
+    FILE *const f = text_begin();
     rankings_print(f, &r, RANKED_VARIANTS, 100, false);
-    cr_assert_eq(fclose(f), 0);
-    rankings_free(&r);
-    run_free(&run);
+    char *text = text_end(f);
     folder_remove();
     folder_make();
     return text;
@@ -100,7 +97,6 @@ Test(ranking_networks, networks_that_are_alike_need_no_line)
 
     cr_expect_not(strstr(text, "parameters"), "%s", text);
     cr_expect_not(strstr(text, "networks"), "%s", text);
-    free(text);
 }
 
 Test(ranking_networks, a_variant_may_lack_the_first_shape)
@@ -108,7 +104,6 @@ Test(ranking_networks, a_variant_may_lack_the_first_shape)
     char *const text = drawn_of(1 << 5, "", true);
 
     cr_expect(has_word(text, "relu") && has_word(text, "swiglu"), "%s", text);
-    free(text);
 }
 
 /* Each alone, and each beside another. */
@@ -132,7 +127,6 @@ Test(ranking_networks, every_difference_is_a_column)
                 cr_expect(!*fact->option || (said && strstr(said, fact->option)), "%s: %s",
                           fact->column, text);
             }
-            free(text);
         }
 }
 
@@ -142,8 +136,6 @@ Test(ranking_networks, a_skeleton_is_not_advised_twice)
     enum { KV_HEADS = 1, FFN = 1 << 5 };
     char *const own = drawn(FFN, "own"), *const both = drawn(KV_HEADS | FFN, "own");
 
-    cr_expect(strstr(own, "networks differ in ffn\n"), "%s", own);
-    cr_expect(strstr(both, "networks differ in kv_heads, ffn  -> --kv-heads N\n"), "%s", both);
-    free(own);
-    free(both);
+    HAS(own, "networks differ in ffn\n");
+    HAS(both, "networks differ in kv_heads, ffn  -> --kv-heads N\n");
 }

@@ -3,7 +3,7 @@
  * The derived columns of a row, from one report and six samples, by hand. */
 #include "harness/measure/result.h"
 #include "tests/support/command_line.h"
-#include "tests/support/simd.h"
+#include "tests/support/kernel/simd.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -57,8 +57,6 @@ static void open_example(struct example *x)
     result_finish(&x->r);
 }
 
-static void close_example(struct example *x) { drop_plan(&x->plan, &x->o); }
-
 /* Its row beside these peaks, and 36 ns of the reference. */
 static const struct latency_row *row_of(struct example *x, const struct peaks *p)
 {
@@ -97,7 +95,26 @@ Test(result, columns_of_times)
     IS(drift_pct, 100 * (13.0 / 11 - 1)); /* of 10 12 11 and 13 30 12 */
     cr_expect(isnan(row->p90_ns) && isnan(row->p99_ns), "too few samples for them");
     cr_expect_str_eq(row->stop_reason, "time");
-    close_example(&x);
+}
+
+/* Launches that agree have no narrower interval than those of the run's cases; never a narrower one than their own. */
+Test(result, interval_is_as_wide_as_launches_of_the_run_tell)
+{
+    static const struct launch_noise loud = {.squares = 2, .freedom = 2}, quiet = {1e-9, 2}, none;
+    const double half = 4.30265272974946 / sqrt(3);
+    struct example x;
+    open_example(&x);
+
+    x.r.sum.launches = 3;
+    result_widen(&x.r, &none);
+    result_widen(&x.r, &quiet);
+    cr_expect(x.r.sum.ci_low == 10 && x.r.sum.ci_high == 30);
+    result_widen(&x.r, &loud);
+    expect_is(x.r.sum.ci_low, 12 * exp(-half), "low");
+    expect_is(x.r.sum.ci_high, 12 * exp(half), "high");
+    x.r.sum.ci_low = x.r.sum.ci_high = NAN;
+    result_widen(&x.r, &loud);
+    cr_expect(isnan(x.r.sum.ci_low) && isnan(x.r.sum.ci_high), "few samples have none");
 }
 
 /* Rates are by the median, 12 ns: not by the mean or the fastest. */
@@ -122,7 +139,6 @@ Test(result, columns_of_rates)
     IS(nmse_limit, 1e-10);
     cr_expect(isnan(row->peak_flops_pct) && isnan(row->peak_bw_pct) && !row->bound[0],
               "peaks were not measured");
-    close_example(&x);
 }
 
 /* 200 Gflop/s of 400, 30 GB/s of the level that holds the bytes. */
@@ -150,7 +166,6 @@ Test(result, columns_of_the_roofline)
     row_of(&x, &peaks);
     cr_expect(isnan(row->peak_flops_pct) && !row->bound[0]);
     IS(peak_bw_pct, 10);
-    close_example(&x);
 }
 
 /* The level is the first that the bytes fit into: private ones once per thread, L3 all of them. */
@@ -176,7 +191,48 @@ Test(result, bandwidth_is_that_of_the_level_that_fits)
     x.r.report.bytes = 4 << 10;
     row_of(&x, &without_l2);
     IS(peak_bw_pct, 100 * ((4 << 10) / 12.0) / 60);
-    close_example(&x);
+}
+
+/* 400 Gflop/s are 4800 flop in 12 ns. Of 8 KiB that are surely read the two L1 hold 2 KiB, which takes 2048 / 300,
+ * the rest comes from L2: 6144 / 120, 58.0 ns together. */
+Test(result, faster_than_the_machine_is_suspect)
+{
+    static const struct {
+        double flop, bytes, median;
+        int busy;
+        enum elem elem;
+        enum row_status status;
+        const char *of;
+    } row[] = {
+        {4890, 360, 12, 0, ELEM_F32, ROW_OK, ""},
+        {4900, 360, 12, 0, ELEM_F32, ROW_SUSPECT, "102 % of the measured peak"},
+        {4900, 360, 12, 1, ELEM_F32, ROW_OK, ""},
+        {4900, 360, 12, 0, ELEM_BF16, ROW_OK, ""}, /* has instructions of its own */
+        {1 << 13, 8 << 10, 57, 0, ELEM_F32, ROW_OK, ""},
+        {1 << 13, 8 << 10, 56, 0, ELEM_F32, ROW_SUSPECT, "104 % of the measured read bandwidth"},
+        {1 << 12, 8 << 10, 56, 0, ELEM_BF16, ROW_OK, ""}, /* of 8 KiB 4 are read at most */
+        {1 << 13, 8 << 10, 56, 0, ELEM_BF16, ROW_SUSPECT, "104 %"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        struct peaks own = peaks;
+        struct example x;
+        open_example(&x);
+        const struct roofline y = {.peaks = &own, .caches = &caches, .ref_median_ns = 36};
+        own.busy = row[i].busy;
+        x.plan.cases[0].config.dtype = row[i].elem;
+        x.r.report.flop = row[i].flop;
+        x.r.report.bytes = row[i].bytes;
+        x.r.sum.median = row[i].median;
+        result_judge(&x.r, &y);
+        cr_expect_eq(x.r.status, row[i].status, "%zu: %s", i, x.r.detail);
+        if (row[i].of[0])
+            cr_expect(strstr(x.r.detail, row[i].of), "%s", x.r.detail);
+    }
+    struct example x;
+    open_example(&x);
+    result_judge(&x.r, &(struct roofline){.caches = &caches});
+    cr_expect_eq(x.r.status, ROW_OK, "peaks were not measured");
 }
 
 Test(result, what_was_not_measured_is_empty)
@@ -193,7 +249,6 @@ Test(result, what_was_not_measured_is_empty)
     x.r.report.bind_ns = 0; /* not even placed */
     row_of(&x, &peaks);
     cr_expect(isnan(row->flop_count) && isnan(row->bytes_moved_min) && isnan(row->err_limit));
-    close_example(&x);
 }
 
 Test(result, peaks_of_a_busy_machine_are_no_measure)
@@ -206,7 +261,6 @@ Test(result, peaks_of_a_busy_machine_are_no_measure)
     row_of(&x, &busy);
     cr_expect(isnan(x.row.peak_flops_pct) && isnan(x.row.peak_bw_pct) && !x.row.bound[0]);
     cr_expect(x.row.gflop_per_s > 0);
-    close_example(&x);
 }
 
 Test(result, remarks)
@@ -225,7 +279,6 @@ Test(result, remarks)
     row_of(&x, NULL);
     cr_expect(isnan(x.row.ci95_low_ns) && isnan(x.row.ci95_high_ns), "five have no interval");
     cr_expect(isnan(x.row.err_limit), "nothing was compared");
-    close_example(&x);
 }
 
 /* Half of the blocks ran at a lower clock rate than the group's fastest, or all; or the team was of several
@@ -253,7 +306,6 @@ Test(result, remarks_of_clock_and_cores)
     row_of(&x, &peaks);
     cr_expect_eq(x.row.clock_ratio, 0.8);
     cr_expect_eq(x.row.energy_j, 0.5);
-    close_example(&x);
 }
 
 Test(result, columns_of_memory)
@@ -284,5 +336,4 @@ Test(result, columns_of_memory)
     IS(gradients_bytes, 105);
     IS(optimizer_bytes, 106);
     IS(backend_scratch_bytes, 107);
-    close_example(&x);
 }

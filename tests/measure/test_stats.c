@@ -3,7 +3,6 @@
  * Statistics against known answers, and the bootstrap against simulated noise. The simulations draw
  * from fixed seeds, so they give the same counts on every machine. */
 #include "harness/measure/launches.h"
-#include "tests/support/median_cdf.h"
 #include "tests/support/sanitized.h"
 
 #include "variants/base/rng.h"

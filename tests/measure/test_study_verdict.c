@@ -28,8 +28,6 @@ Test(study_verdict, clear_differences_and_none)
     for (int i = 0; i < 5; i++)
         base[i] = 2 + noise[i];
     cr_expect(fabs(v.noise - stats_stddev(base, 5)) < 1e-12);
-    study_verdicts_free(&v);
-    free(t.row);
 }
 
 /* Each against its own control: "first" is better than its control and worse than the other one, and
@@ -71,8 +69,6 @@ Test(study_verdict, own_controls)
     const struct study_entry *const least = entry(&v, "second", "s");
     cr_expect_float_eq(least->p, least->quality.p, 1e-15, "the largest p is not multiplied");
     cr_expect_float_eq(entry(&v, "high", "s")->p, 3 * entry(&v, "high", "s")->quality.p, 1e-15);
-    study_verdicts_free(&v);
-    free(t.row);
 }
 
 /* Rows of a training that ran twice, as after --resume with another program: the last counts. */
@@ -95,8 +91,6 @@ Test(study_verdict, a_seed_counts_once)
     cr_expect_float_eq(one->quality.diff.mid, 1, 1e-12);
     cr_expect_float_eq(exp(one->log_time.mid), 2 / 1.02, 1e-3);
     cr_expect_lt(one->log_time.low, one->log_time.mid); /* three pairs, no two alike */
-    study_verdicts_free(&v);
-    free(t.row);
 }
 
 /* Of a text that asks, answers are compared, and the way is from blind to the floor. The rest of
@@ -123,8 +117,6 @@ Test(study_verdict, answers_are_compared)
     cr_expect(study_reached(able), "0.01 nats are 1 %% of perplexity");
     cr_expect_float_eq(base->way.mean, -0.02 / (blind - floor), 1e-12);
     cr_expect(!study_reached(base));
-    study_verdicts_free(&v);
-    free(t.row);
 
     t = make_rows();
     for (int seed = 1; seed <= 2; seed++)
@@ -132,8 +124,6 @@ Test(study_verdict, answers_are_compared)
     v = verdicts(&t);
     cr_expect(isnan(v.v[0].way.mean), "a text that asks nothing");
     cr_expect(!study_reached(&v.v[0]));
-    study_verdicts_free(&v);
-    free(t.row);
 }
 
 /* Of a task the return is compared, and more of it is better; the way is from actions at random to
@@ -141,7 +131,6 @@ Test(study_verdict, answers_are_compared)
 Test(study_verdict, returns_are_compared)
 {
     struct table_of_rows t = make_rows();
-    struct bytes out;
 
     for (int seed = 1; seed <= 3; seed++)
         for (int k = 0; k < 3; k++) {
@@ -165,20 +154,16 @@ Test(study_verdict, returns_are_compared)
     cr_expect_float_eq(base->way.mean, 0.01, 1e-12);
     cr_expect(study_reached(able) && !study_reached(base) && !study_reached(partly));
     cr_expect_eq(partly->solved, 2);
-    FILE *const f = bytes_begin(&out);
+    FILE *const f = text_begin();
     study_verdicts_print(f, &v, FORMAT_CSV);
-    bytes_end(f, &out);
-    cr_expect(strstr(out.data, ",solved,solved_low,solved_high,"), "%s", out.data);
-    cr_expect(!strstr(out.data, "nats"), "%s", out.data);
-    cr_expect(strstr(out.data, ",2/3,0.09,0.99,"), "%s", out.data);
-    free(out.data);
-    study_verdicts_free(&v);
+    char *const out = text_end(f);
+    cr_expect(strstr(out, ",solved,solved_low,solved_high,"), "%s", out);
+    cr_expect(!strstr(out, "nats"), "%s", out);
+    cr_expect(strstr(out, ",2/3,0.09,0.99,"), "%s", out);
     for (size_t i = 0; i < t.rows.n; i++) /* the able one becomes the baseline */
         t.row[i].baseline = strcmp(t.row[i].contender, "able") == 0;
     v = verdicts(&t);
     cr_expect_eq(entry(&v, "base", "s")->verdict, STUDY_WORSE);
-    study_verdicts_free(&v);
-    free(t.row);
 }
 
 /* Tuning rows, rows that are not ok, one seed, and another size without a baseline. */
@@ -207,11 +192,10 @@ Test(study_verdict, what_is_not_tested_says_why)
     cr_expect_eq(entry(&v, "single", "s")->test.n, 1);
     cr_expect_str_eq(entry(&v, "broken", "s")->why, "no memory");
     cr_expect_eq(v.tested, 0);
-    study_verdicts_free(&v);
-    free(t.row);
 }
 
-/* Some 2.7 standard errors of a difference: shown alone, and not among ten comparisons. */
+/* Five standard errors of a difference of three pairs: shown alone, and not among ten comparisons with more
+ * spread. */
 Test(study_verdict, interval_without_zero_among_many_comparisons)
 {
     static const double noise[] = {-0.01, 0, 0.01};
@@ -219,51 +203,158 @@ Test(study_verdict, interval_without_zero_among_many_comparisons)
 
     for (int others = 0; others <= 9; others += 9) {
         struct table_of_rows t = make_rows();
-        char *text = NULL, name[] = "same0";
-        size_t size = 0;
+        char name[] = "same0";
         for (int seed = 1; seed <= 3; seed++) {
             add(&t, "base", "s", seed, 2 + noise[seed - 1]);
-            add(&t, "near", "s", seed, 1.97 + noise[seed - 1]);
+            add(&t, "near", "s", seed, 1.95 + noise[seed % 3]);
             for (int i = 0; i < others; i++) {
                 name[4] = (char)('0' + i);
-                add(&t, name, "s", seed, 2 + noise[seed - 1]);
+                add(&t, name, "s", seed, 2 + 2.5 * noise[(seed + i) % 3]);
             }
         }
         struct study_verdicts v = verdicts(&t);
-        FILE *const f = open_memstream(&text, &size);
-        cr_assert(f);
+        FILE *const f = text_begin();
         study_verdicts_print(f, &v, FORMAT_CSV);
-        fclose(f);
+        char *const text = text_end(f);
         cr_expect_lt(entry(&v, "near", "s")->quality.diff.high, 0);
         cr_expect_eq(entry(&v, "near", "s")->verdict, others ? STUDY_NOT_SHOWN : STUDY_BETTER);
         cr_expect_eq(strstr(text, said) != NULL, others > 0, "%s", text);
-        free(text);
-        study_verdicts_free(&v);
-        free(t.row);
     }
 }
 
-/* The best of the tried rates is the least or the largest: there may be a better one. Of the middle
- * one nothing is said. */
+/* Every kind of comparison by itself, in any order of rows: pairs with the pooled variance; with their own, if there
+ * is `wild`, which spreads more than the others; and Welch's where no seed is shared. Expected: scipy 1.17
+ * (ttest_rel, ttest_ind), statsmodels 0.15 (ols "y ~ C(contender) + C(seed)"). */
+Test(study_verdict, pairs_pools_and_others)
+{
+    static const struct {
+        const char *name;
+        int seed[4];
+        double nats[4];
+        struct interval diff;
+        double p, own_low, own_high, own_p;
+    } is[] = {{"base", {1, 2, 3, 4}, {2.00, 2.03, 1.98, 2.04}, {0, 0, 0}, 0, 0, 0, 0},
+              {"near",
+               {4, 3, 2, 1},
+               {1.95, 1.87, 1.93, 1.92},
+               {-0.110529271223642, -0.095, -0.0794707287763593},
+               5.59787639773273e-06,
+               -0.115542602567605,
+               -0.0744573974323949,
+               0.000680474083218951},
+              {"far",
+               {1, 2, 3, 4},
+               {2.31, 2.32, 2.27, 2.36},
+               {0.286970728776358, 0.3025, 0.318029271223641},
+               5.71664322492374e-09,
+               0.278631652710372,
+               0.326368347289628,
+               3.35365324250076e-05},
+              {"wild",
+               {2, 1, 4, 3},
+               {2.9, 1.5, 2.1, 3.3},
+               {-0.857588498389953, 0.4375, 1.73258849838995},
+               0.361108004923937,
+               -0.857588498389953,
+               1.73258849838995,
+               0.361108004923937},
+              {"other",
+               {11, 12, 13, 14},
+               {2.22, 2.19, 2.25, 2.21},
+               {0.159393101598019, 0.205, 0.250606898401981},
+               3.52724666111831e-05,
+               0.159393101598019,
+               0.250606898401981,
+               3.52724666111831e-05}};
+
+    for (int turn = 0; turn < 4; turn++) {
+        const bool wild = turn >= 2;
+        struct table_of_rows t = make_rows();
+        for (size_t k = 0; k < 4 * ARRAY_LEN(is); k++) {
+            const size_t at = turn % 2 ? 4 * ARRAY_LEN(is) - 1 - k : k;
+            if (!wild && strcmp(is[at / 4].name, "wild") == 0)
+                continue;
+            add(&t, is[at / 4].name, "s", is[at / 4].seed[at % 4], is[at / 4].nats[at % 4]);
+        }
+        struct study_verdicts v = verdicts(&t);
+        for (size_t i = 1; i < ARRAY_LEN(is); i++) {
+            if (!wild && strcmp(is[i].name, "wild") == 0)
+                continue;
+            const struct welch *const w = &entry(&v, is[i].name, "s")->quality;
+            const double p = wild ? is[i].own_p : is[i].p;
+            cr_expect_float_eq(w->diff.mid, is[i].diff.mid, 1e-9, "%s: %.12g", is[i].name,
+                               w->diff.mid);
+            cr_expect_float_eq(w->diff.low, wild ? is[i].own_low : is[i].diff.low, 1e-9,
+                               "%s: %.12g", is[i].name, w->diff.low);
+            cr_expect_float_eq(w->diff.high, wild ? is[i].own_high : is[i].diff.high, 1e-9,
+                               "%s: %.12g", is[i].name, w->diff.high);
+            cr_expect_float_eq(w->p, p, 1e-9 * p, "%s: %.12g", is[i].name, w->p);
+        }
+    }
+}
+
+/* A difference below the least effect, or whose interval reaches it, is not shown however small its p is; rows
+ * without an effect ask for any. */
+Test(study_verdict, an_effect_that_counts)
+{
+    static const double effects[] = {NAN, 0, 0.005, 0.0098, 0.0099, 0.02};
+
+    for (size_t i = 0; i < ARRAY_LEN(effects) * 2; i++) {
+        const double sign = i % 2 ? 1 : -1, effect = effects[i / 2];
+        struct table_of_rows t = make_rows();
+        for (int seed = 1; seed <= 4; seed++)
+            for (int k = 0; k < 2;
+                 k++) /* differences of 0.01 -+ 0.0001: half an interval is 0.00018 */
+                add(&t, k ? "new" : "base", "s", seed,
+                    2 + 0.01 * seed + k * sign * (0.01 + 0.0001 * (seed % 2 ? 1 : -1)))
+                    ->effect = effect;
+        struct study_verdicts v = verdicts(&t);
+        const struct study_entry *const e = entry(&v, "new", "s");
+        cr_expect_lt(e->p, 1e-5);
+        cr_expect_eq(e->verdict,
+                     effect > 0.00985 ? STUDY_NOT_SHOWN
+                     : sign < 0       ? STUDY_BETTER
+                                      : STUDY_WORSE,
+                     "%g", effect);
+        cr_expect_gt(e->shown_min, fmax(0, effect));
+    }
+}
+
+/* The best of the tried rates is the least or the largest, of either side: there may be a better one, and
+ * neither better nor worse is said. Whose rate another takes has its ends, too; of one rate there are none,
+ * and what has a rate between its ends is compared. */
 Test(study_verdict, rates_at_an_end)
 {
     static const double rates[] = {1e-3, 2e-3, 4e-3};
+    static const char *const of[] = {"base", "far", "led"};
 
-    for (int tried = 2; tried <= 3; tried++)
-        for (int best = 0; best < tried; best++) {
+    for (int tried = 1; tried <= 3; tried++)
+        for (int best = 0; best < tried * tried; best++) {
+            const int is[] = {best % tried, best / tried, best % tried};
+            bool end[3];
             struct table_of_rows t = make_rows();
-            for (int k = 0; k < 2 * tried; k++) { /* two seeds of each */
-                struct study_row *const r = add(&t, "base", "s", k % 2, NAN);
-                text_put(r->role, TEXT_SIZE, "tune");
-                r->lr = rates[k / 2];
+            for (int i = 0; i < 3; i++) {
+                end[i] = tried == 2 || (tried == 3 && is[i] != 1);
+                for (int k = 0; k < 2 * tried && i < 2; k++) { /* two seeds of each */
+                    struct study_row *const r = add(&t, of[i], "s", k % 2, NAN);
+                    text_put(r->role, TEXT_SIZE, "tune");
+                    r->lr = rates[k / 2];
+                }
+                for (int seed = 1; seed <= 3; seed++) {
+                    struct study_row *const r = add(&t, of[i], "s", seed, 2 + i + 0.01 * seed);
+                    r->lr = rates[is[i]];
+                    text_put(r->rate_of, TEXT_SIZE, i == 2 ? "base" : "");
+                }
             }
-            for (int seed = 1; seed <= 2; seed++)
-                add(&t, "base", "s", seed, 2)->lr = rates[best];
             struct study_verdicts v = verdicts(&t);
-            cr_expect_eq(entry(&v, "base", "s")->at_end, tried == 2 || best != 1, "%d of %d", best,
-                         tried);
-            study_verdicts_free(&v);
-            free(t.row);
+            for (int i = 0; i < 3; i++) {
+                const struct study_entry *const e = entry(&v, of[i], "s");
+                cr_expect_eq(study_rate_at_end(e), end[i], "%s: %d of %d", of[i], best, tried);
+                if (i > 0)
+                    cr_expect_eq(e->verdict, end[0] || end[i] ? STUDY_AT_END : STUDY_WORSE,
+                                 "%s: %d of %d", of[i], best, tried);
+            }
+            cr_expect_eq(v.tested, 2, "what is at an end counts as asked");
         }
 }
 
@@ -288,8 +379,6 @@ Test(study_verdict, time_by_seconds_per_token)
     cr_expect(fabs(slow->log_time.mid - log(2) + 0.2 * log(1.01)) < 1e-12);
     cr_expect(exp(slow->log_time.low) < 2 && exp(slow->log_time.high) > 2);
     cr_expect(isnan(entry(&v, "elsewhere", "s")->log_time.mid));
-    study_verdicts_free(&v);
-    free(t.row);
 }
 
 /* Trainings that had so many per cent of the CPU took `ratio` times as long: what other programs took
@@ -297,8 +386,6 @@ Test(study_verdict, time_by_seconds_per_token)
 static enum verdict time_verdict_at(double ratio, double base_pct, double other_pct, bool *said)
 {
     struct table_of_rows t = make_rows();
-    char *text = NULL;
-    size_t size;
 
     for (int seed = 1; seed <= 5; seed++)
         for (int k = 0; k < 2; k++) {
@@ -308,14 +395,10 @@ static enum verdict time_verdict_at(double ratio, double base_pct, double other_
             r->cpu_pct = k ? other_pct : base_pct;
         }
     struct study_verdicts v = verdicts(&t);
-    FILE *const f = open_memstream(&text, &size);
+    FILE *const f = text_begin();
     study_verdicts_print(f, &v, FORMAT_CSV);
-    cr_assert_eq(fclose(f), 0);
-    *said = strstr(text, "(noisy)");
+    *said = strstr(text_end(f), "(noisy)");
     const enum verdict verdict = entry(&v, "other", "s")->time_verdict;
-    study_verdicts_free(&v);
-    free(t.row);
-    free(text);
     return verdict;
 }
 
@@ -358,8 +441,6 @@ Test(study_verdict, time_of_a_machine_that_slows_down)
     cr_expect_eq(slow->time_verdict, VERDICT_SLOWER, "%g .. %g", slow->log_time.low,
                  slow->log_time.high);
     cr_expect(fabs(exp(slow->log_time.mid) - 1.1) < 0.001);
-    study_verdicts_free(&v);
-    free(t.row);
 }
 
 /* The baseline against itself with new seeds, in tables of four at three sizes: not shown to differ
@@ -387,14 +468,11 @@ Test(study_verdict, noise_is_noise_and_a_planted_difference_is_worse)
         for (int i = 0; i < v.n; i++)
             loud += v.v[i].verdict == STUDY_BETTER || v.v[i].verdict == STUDY_WORSE;
         quiet += loud == 0;
-        study_verdicts_free(&v);
         t.rows.n = 17;                /* one size */
         for (int i = 14; i < 17; i++) /* the last contender */
             t.row[i].test_nats += 0.1;
         v = verdicts(&t);
         found += entry(&v, "d", "s")->verdict == STUDY_WORSE;
-        study_verdicts_free(&v);
-        free(t.row);
     }
     cr_expect_geq(quiet, (0.95 - 0.044) * TABLES);
     cr_expect_geq(found, 0.95 * TABLES);
@@ -420,8 +498,6 @@ Test(study_verdict, nothing_below_three_seeds)
         cr_expect_eq(slow->time_verdict, seeds == 3 ? VERDICT_SLOWER : VERDICT_UNSHOWN);
         cr_expect_eq(isfinite(slow->p), seeds == 3);
         cr_expect_str_eq(slow->why, seeds == 3 ? "" : "fewer than three seeds");
-        study_verdicts_free(&v);
-        free(t.row);
     }
 }
 
@@ -449,7 +525,5 @@ Test(study_verdict, times_of_the_same_place_are_compared)
             cr_expect_float_eq(one->log_time.mid, log(1.5), 1e-12);
         else
             cr_expect(isnan(one->log_time.mid), "place %d: %g", other, one->log_time.mid);
-        study_verdicts_free(&v);
-        free(t.row);
     }
 }

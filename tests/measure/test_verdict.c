@@ -4,9 +4,8 @@
  * seeds, which a failure prints, so they give the same counts on every machine. */
 #include "harness/measure/verdict.h"
 #include "tests/support/median_cdf.h"
+#include "tests/support/normal.h"
 #include "tests/support/sanitized.h"
-
-#include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -14,19 +13,7 @@
 enum { MOST = 64 };
 static const double T = 0.05;
 
-/* One number per draw from named streams. */
-struct synthetic {
-    uint64_t seed, stream, n;
-};
-
 static double uniform(struct synthetic *s) { return rng_uniform(s->seed, s->stream, s->n++); }
-
-static double normal(struct synthetic *s)
-{
-    const double u = uniform(s), v = uniform(s);
-
-    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-}
 
 /* ---- known answers ------------------------------------------------------------------------- */
 

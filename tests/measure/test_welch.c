@@ -190,3 +190,59 @@ Test(welch, holm_keeps_tables_of_nothing_quiet)
     cr_expect_lt(loud, (0.05 + 0.02) * TABLES);
     cr_expect_gt(loud_without, 0.15 * TABLES);
 }
+
+/* By scipy 1.17 (k times f.sf((k - 1) c / (1 - c), m - 1, (k - 1) (m - 1)), ttest_rel, t.isf) and statsmodels 0.15 (ols "y ~ C(i) + C(s)":
+ * the root of mse_resid; multipletests, "fdr_bh" and "holm"). */
+Test(welch, cochran_and_two_way)
+{
+    static const double a[] = {2.11, 2.14, 2.09, 2.20}, b[] = {2.31, 2.05, 2.60, 2.44},
+                        c[] = {1.90, 1.93, 1.88, 1.97};
+    static const struct {
+        const double *group[3];
+        int k, m;
+        double p, sd;
+    } is[] = {{{a, b, c}, 3, 4, 0.00185649721209881, 0.142087609906314},
+              {{a, c}, 2, 4, 0.74706007810466, 0.00707106781186553},
+              {{c, a}, 2, 4, 0.74706007810466, 0.00707106781186553},
+              {{a, b, c}, 3, 3, 0.000812532202590625, 0.173237152802484}};
+
+    for (size_t i = 0; i < ARRAY_LEN(is); i++) {
+        double x[12];
+        for (int s = 0; s < is[i].m; s++)
+            for (int k = 0; k < is[i].k; k++)
+                x[s * is[i].k + k] = is[i].group[k][s];
+        cr_expect_float_eq(cochran(x, is[i].k, is[i].m), is[i].p, 1e-12);
+        cr_expect_float_eq(two_way_sd(x, is[i].k, is[i].m), is[i].sd, 1e-13);
+    }
+    cr_expect(isnan(cochran((const double[]){1, 2, 1, 2, 1, 2}, 2, 3)), "nothing varies");
+    cr_expect_eq(two_way_sd((const double[]){1, 2, 2, 3, 4, 5}, 2, 3), 0, "seeds alone");
+    const struct welch w = difference(0.215, 0.005, 3);
+    cr_expect_float_eq(w.diff.low, 0.199087768473581, 1e-12);
+    cr_expect_float_eq(w.diff.high, 0.230912231526419, 1e-12);
+    cr_expect_float_eq(w.p, 2.76834654495868e-05, 1e-16);
+    cr_expect_float_eq(least_shown(0.01, 6, 7, 0.005), 0.0490276407190267, 1e-12);
+    cr_expect_float_eq(least_shown(0.01, 40, 1, 0.005), 0.0337177518609673, 1e-12);
+}
+
+Test(welch, benjamini_hochberg)
+{
+    static const double in[] = {0.01, 0.04, NAN, 0.03, 0.005, 0.005, 0.9},
+                        q[] = {0.02, 0.048, NAN, 0.045, 0.015, 0.015, 0.9};
+    double p[7], work[7];
+
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < 7; i++)
+            p[i] = in[turn ? 6 - i : i];
+        benjamini_hochberg(p, 7, work);
+        for (int i = 0; i < 7; i++) {
+            const double is = p[turn ? 6 - i : i];
+            cr_expect(fabs(is - q[i]) < 1e-15 || (isnan(is) && isnan(q[i])), "%d: %g", i, is);
+        }
+    }
+    p[0] = NAN;
+    benjamini_hochberg(p, 1, work);
+    cr_expect(isnan(p[0]));
+    p[0] = 0.04;
+    benjamini_hochberg(p, 1, work);
+    cr_expect_eq(p[0], 0.04);
+}

@@ -14,7 +14,7 @@ static void open_bound(struct bound *t, const char *backend, int threads)
     bound_open(t, config_default(variant_find("aan"), D, 2, 5, F, 1, 9), backend, threads, B, L,
                0.5f);
     for (int e = 0; e < F; e++) /* half of the units are off, none near its corner */
-        ((float *)params_find(&t->p, "aan.ff.1.bias")->data)[e] = e % 2 ? -4 : 4;
+        ((float *)params_find(&t->l.p, "aan.ff.1.bias")->data)[e] = e % 2 ? -4 : 4;
 }
 
 /* What was committed before: a sum of `count` rows. */
@@ -22,9 +22,9 @@ static void begin_at(struct bound *t, const float *sum, double count)
 {
     struct carried at;
 
-    cr_assert(t->sublayers.at->kind->carries(t->sublayers.at, 0, &at) && at.n == B * D);
+    cr_assert(t->l.list.at->kind->carries(t->l.list.at, 0, &at) && at.n == B * D);
     memcpy(at.at, sum, at.n * sizeof(float));
-    cr_assert(t->sublayers.at->kind->carries(t->sublayers.at, 1, &at) && at.n == 2);
+    cr_assert(t->l.list.at->kind->carries(t->l.list.at, 1, &at) && at.n == 2);
     at.at[0] = (float)floor(count / 0x1p20);
     at.at[1] = (float)fmod(count, 0x1p20);
 }
@@ -60,7 +60,7 @@ static void row_by_hand(const struct bound *t, double *y, const float *x, const 
 /* The rule of a whole case, which has as many steps. */
 static double error_of(const struct bound *t, const float *sum, double count)
 {
-    float *const want = guarded(B * L * D);
+    float *const want = fenced(B * L * D);
 
     for (int b = 0; b < B; b++) {
         double all[D], mean[D], y[D];
@@ -75,9 +75,7 @@ static double error_of(const struct bound *t, const float *sum, double count)
                 want[(b * L + i) * D + e] = (float)y[e];
         }
     }
-    const double error = case_error(t->y, want, B * L * D);
-    release(want);
-    return error;
+    return case_error(t->y, want, B * L * D);
 }
 
 ParameterizedTestParameters(aan, is_its_equations) { return every_backend(); }
@@ -88,24 +86,22 @@ ParameterizedTest(int *b, aan, is_its_equations)
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
         struct bound t;
         open_bound(&t, backends[*b]->name, 2);
-        float *sum = normal(B * D, "sum", 0, i ? (float)counts[i] : 0);
+        float *sum = normals(B * D, "sum", 0, i ? (float)counts[i] : 0);
         begin_at(&t, sum, counts[i]);
         bound_run(&t, 0, L);
         const double error = error_of(&t, sum, counts[i]);
         cr_expect_lt(error, 1, "%s, after %g rows: %.3g", backends[*b]->name, counts[i], error);
         struct carried at;
-        sublayer_commit(t.sublayers.at, L);
-        cr_assert(t.sublayers.at->kind->carries(t.sublayers.at, 1, &at));
+        sublayer_commit(t.l.list.at, L);
+        cr_assert(t.l.list.at->kind->carries(t.l.list.at, 1, &at));
         cr_expect_eq((double)at.at[0] * 0x1p20 + (double)at.at[1], counts[i] + L);
-        cr_assert(t.sublayers.at->kind->carries(t.sublayers.at, 0, &at));
+        cr_assert(t.l.list.at->kind->carries(t.l.list.at, 0, &at));
         for (int k = 0; k < B * D; k++) {
             double want = (double)sum[k];
             for (int r = 0; r < L; r++)
                 want += (double)t.x[(k / D * L + r) * D + k % D];
             cr_expect_leq(in_bounds((double)at.at[k], want, 2 * U * fabs(want)), 1);
         }
-        release(sum);
-        bound_close(&t);
     }
 }
 
@@ -115,9 +111,7 @@ ParameterizedTest(int *b, aan, gradients_are_differences, .timeout = 240)
     struct bound t;
 
     open_bound(&t, backends[*b]->name, 1);
-    float *sum = normal(B * D, "sum", 0, 2);
+    float *sum = normals(B * D, "sum", 0, 2);
     begin_at(&t, sum, 3);
     bound_expect_gradients(&t);
-    release(sum);
-    bound_close(&t);
 }

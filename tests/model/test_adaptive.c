@@ -26,15 +26,6 @@ static void put_clusters(struct config *c, const struct clusters *f)
     c->tied = f->tied;
 }
 
-static struct form own_of(int v)
-{
-    int gate = -1;
-
-    for (int i = 0; variants[v]->gate && gates[i]; i++)
-        gate = gates[i] == variants[v]->gate ? i : gate;
-    return (struct form){v, gate, (int)variants[v]->wiring};
-}
-
 /* ---- probabilities ------------------------------------------------------------------------ */
 
 /* Row `row` of the parameter, or NULL. */
@@ -144,7 +135,6 @@ Test(adaptive, probabilities_are_those_of_the_definition)
                 cr_expect_float_eq(all, 1, 64 * U);
                 cr_expect_float_eq((double)m.nll[r], -(double)m.lm.logits[r * c.V + next], 1e-5);
             }
-            model_close(&m);
         }
 }
 
@@ -171,8 +161,6 @@ Test(adaptive, flop_count_the_tails_that_were_needed)
     lm_all(&m.lm, &m.g, 6);
     const double all = 2.0 * (D * E / 2 + E / 2 * 3) + 2.0 * (D * E / 4 + E / 4 * 5);
     cr_expect_float_eq(lm_flop(&m.lm, 1, 6, 0, 6), layers + in + head + 6 * all, 1e-6);
-    model_close(&m);
-    model_close(&of_plain);
 }
 
 /* ---- gradients ---------------------------------------------------------------------------- */
@@ -220,16 +208,15 @@ ParameterizedTest(int *part, adaptive, is_differentiated_in_every_variant, .time
     while (variants[count])
         count++;
     for (int v = *part; v < count; v += PARTS) {
-        const struct form form = own_of(v);
+        const struct form form = default_form(v);
         struct config c = wired(&form, 0);
         bool smooth = false;
-        struct err e;
         if (c.pos->from_tokens || c.logit_cap != 0 || !trains(variants[v]) || jumps(&c) ||
             c.norm_kind == NORM_ADA)
             continue;
         c.ffn_bias = true;
         put_clusters(&c, &forms[v % FORMS]);
-        cr_assert_eq(config_check(&c, &e), OK, "%s", e.msg);
+        MUST(config_check(&c, &failure));
         for (uint64_t seed = SEED; seed < SEED + 8 && !smooth; seed++) {
             struct trained t;
             open_trained(&t, &c, "ref", 1);
@@ -237,7 +224,6 @@ ParameterizedTest(int *part, adaptive, is_differentiated_in_every_variant, .time
             avoid_corners(&t.m.lm.params);
             remember(&t);
             smooth = expect_derivatives(&t);
-            close_trained(&t);
         }
         cr_expect(smooth, "%s: a corner is near everywhere", variants[v]->name);
     }
@@ -256,9 +242,9 @@ Test(adaptive, clusters_that_make_no_sense_are_refused)
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct config c = config_default(variant_find("xl"), 12, 3, 4, 17, 2, 11);
-        struct err e;
         put_clusters(&c, &bad[i]);
-        cr_expect_eq(config_check(&c, &e), E_USAGE, "%s %s", bad[i].cutoffs, bad[i].tie_projs);
+        cr_expect_eq(config_check(&c, &failure), E_USAGE, "%s %s", bad[i].cutoffs,
+                     bad[i].tie_projs);
     }
 }
 
@@ -277,15 +263,13 @@ Test(adaptive, zeros_are_attended_to_however_they_are_remembered)
             c.mem_len = 7; /* more than a segment */
             for (int k = 0; k < 3; k++) {
                 struct model m;
-                struct err e = {""};
                 model_open(&m, &c, "ref", 1, k == 1 ? MEM_KV : MEM_HIDDEN,
                            (struct extent){2, 4, 7});
                 lm_build_tables(&m.lm, &m.g);
                 if (k < 2)
-                    cr_assert_eq(lm_zeros(&m.lm, &m.g, 2, &e), OK, "%s", e.msg);
+                    MUST(lm_zeros(&m.lm, &m.g, 2, &failure));
                 model_segment(&m, 0, 2, 0, 4, 4);
                 memcpy(got[k], m.lm.logits, sizeof(got[k]));
-                model_close(&m);
             }
             cr_expect_lt(case_error(got[1], got[0], ARRAY_LEN(got[0])), 1, "%s", names[v]);
             cr_expect_gt(case_error(got[2], got[0], ARRAY_LEN(got[0])), 100, "%s", names[v]);
@@ -296,9 +280,7 @@ Test(adaptive, a_state_does_not_begin_with_zeros)
 {
     struct config c = config_default(variant_find("gla"), 12, 3, 4, 17, 2, 11);
     struct model m;
-    struct err e;
 
     model_open(&m, &c, "ref", 1, MEM_STATE, (struct extent){1, 4, 0});
-    cr_expect_eq(lm_zeros(&m.lm, &m.g, 1, &e), E_UNSUPPORTED);
-    model_close(&m);
+    cr_expect_eq(lm_zeros(&m.lm, &m.g, 1, &failure), E_UNSUPPORTED);
 }

@@ -3,8 +3,8 @@
  * Admin: the pass before a training sets every omega from the variances of the branches below, which
  * are measured here another way, as the sum before the norm less the branch itself; nothing but
  * omega changes, and other models stay as they are. */
-#include "variants/model/admin.h"
-#include "variants/model/encoder.h"
+#include "variants/model/lm/admin.h"
+#include "variants/model/lm/encoder.h"
 
 #include "tests/support/trained.h"
 
@@ -58,7 +58,6 @@ Test(admin, omega_is_what_the_branches_below_vary)
                            omega[i], expected);
         sum += variance(s, i);
     }
-    close_trained(&t);
 }
 
 Test(admin, an_encoder_has_its_own_sum)
@@ -75,7 +74,6 @@ Test(admin, an_encoder_has_its_own_sum)
     cr_expect_eq(t.m.lm.sublayers.at[0].omega->data[0], 1);
     for (int i = 2; i < encoder->n; i++)
         cr_expect_gt(encoder->at[i].omega->data[0], encoder->at[i - 1].omega->data[0]);
-    close_trained(&t);
 }
 
 Test(admin, other_models_stay_as_they_are)
@@ -88,5 +86,4 @@ Test(admin, other_models_stay_as_they_are)
     lm_build_tables(&t.m.lm, &t.m.g);
     admin_profile(&t.m.lm, &t.m.g, t.tokens, B, L);
     cr_expect_eq(loss(&t), before);
-    close_trained(&t);
 }

@@ -3,7 +3,7 @@
  * Losses of layers and of further targets: the numbers of their definition, their gradient, their end
  * in the course of a training, and none of it where nothing is trained. */
 #include "tests/support/trained.h"
-#include "variants/model/auxiliary.h"
+#include "variants/model/lm/auxiliary.h"
 
 static struct config with_losses(const char *variant, bool layers, int targets, bool norm)
 {
@@ -80,7 +80,6 @@ Test(auxiliary, is_what_its_definition_says)
                 cr_expect_float_eq(aux_loss(&t), want, 1e-5 * want, "%d %d %d: %g, %g", layers,
                                    targets, step, aux_loss(&t), want);
                 cr_expect_eq(want > 0, targets > 1 || step < 2, "layers are over at l/2N");
-                close_trained(&t);
             }
 }
 
@@ -111,19 +110,7 @@ static void expect_derivatives(float drop)
         remember(&t);
         t.m.lm.drop = (struct dropout){.p = drop, .seed = SEED, .step = 9};
         const struct scalar f = {all_losses, &t, 24 * U * log(c.V), 0x1p-6};
-        struct params *const p = &t.m.lm.params;
-        for (int i = 0; i < p->n; i++) {
-            char what[128];
-            float *const grad = calloc(p->v[i].n, sizeof(*grad));
-            cr_assert_not_null(grad);
-            all_losses(&t);
-            memcpy(grad, p->v[i].grad, p->v[i].n * sizeof(*grad));
-            snprintf(what, sizeof(what), "%s: %s", variants_of[v], p->v[i].name);
-            (void)expect_gradient_aside(&f, what, p->v[i].data, grad, p->v[i].n, 64 * U,
-                                        2 * f.noise / f.step);
-            free(grad);
-        }
-        close_trained(&t);
+        expect_gradients_aside(&t, &f, variants_of[v]);
     }
 }
 
@@ -151,6 +138,4 @@ Test(auxiliary, changes_no_prediction)
     run_backward(&other);
     struct drive_result of;
     cr_expect_not(lm_result(&other.m.lm, 0, &of), "no further loss");
-    close_trained(&own);
-    close_trained(&other);
 }

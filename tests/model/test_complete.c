@@ -17,8 +17,7 @@ static void look(void *arg, int first)
 
     cr_assert_leq(first, w->from == w->p->n ? w->p->n : w->from, "it falls");
     for (int i = first; i < w->from; i++) {
-        w->then[i] = malloc(w->p->v[i].n * sizeof(float));
-        cr_assert_not_null(w->then[i]);
+        w->then[i] = room(w->p->v[i].n, sizeof(float));
         memcpy(w->then[i], w->p->v[i].grad, w->p->v[i].n * sizeof(float));
     }
     w->calls++;
@@ -32,7 +31,7 @@ static int expect_complete(const struct config *c)
 
     open_trained(&t, c, "ref", 1);
     struct params *const p = &t.m.lm.params;
-    struct watched w = {.p = p, .from = p->n, .then = calloc((size_t)p->n, sizeof(*w.then))};
+    struct watched w = {.p = p, .from = p->n, .then = room((size_t)p->n, sizeof(*w.then))};
     cr_assert_not_null(w.then);
     params_init(p, SEED, 1);
     remember(&t);
@@ -43,10 +42,7 @@ static int expect_complete(const struct config *c)
     for (int i = 0; i < p->n; i++) {
         cr_expect(w.then[i] && memcmp(w.then[i], p->v[i].grad, p->v[i].n * sizeof(float)) == 0,
                   "%s: %s changed after it was complete", c->variant->name, p->v[i].name);
-        free(w.then[i]);
     }
-    free(w.then);
-    close_trained(&t);
     return w.calls;
 }
 
@@ -54,8 +50,7 @@ Test(complete, stays, .timeout = 120)
 {
     for (int v = 0; variants[v]; v++) {
         const struct config c = config_default(variants[v], 12, 3, 3, 17, 2, 11);
-        struct err e;
-        if (!trains(variants[v]) || config_check(&c, &e) != OK)
+        if (!trains(variants[v]) || config_check(&c, &failure) != OK)
             continue;
         const int calls = expect_complete(&c);
         cr_expect_geq(calls, 1);

@@ -1,49 +1,40 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention to fewer keys than tokens: what its caches hold, where it is full attention, that it
- * does not look ahead, and what makes no sense. Its numbers are in golden files; that streams may
- * be cut anywhere is tested for all variants (test_lm.c). */
+ * Attention to fewer keys than tokens: what its caches hold, where it is full attention, and what
+ * makes no sense. Its numbers are in golden files, which tokens meet in test_condensed_rows.c; that later
+ * tokens change nothing and that streams may be cut anywhere is tested for all variants
+ * (test_properties.c). */
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
-#include "variants/model/settings.h"
+#include "variants/model/config/settings.h"
 
 #include <criterion/parameterized.h>
 
-enum { T = 30, BATCH = 2, VOCAB = 11, DH = 6, HEADS = 4, KV_HEADS = 2, WIDTH = KV_HEADS * DH };
+enum { T = 30, BATCH = 2, VOCAB = 11, DH = 6, HEADS = 4, KV_HEADS = 2, LAYERS = 2 };
+enum { ROW = LAYERS * 2 * KV_HEADS * DH }; /* a key and a value of every layer */
 
 static struct config model(const char *variant, const char *numbers)
 {
-    struct config c = config_default(variant_find(variant), 12, HEADS, DH, 17, 2, VOCAB);
-    struct err e = {""};
+    struct config c = config_default(variant_find(variant), 12, HEADS, DH, 17, LAYERS, VOCAB);
 
     c.kv_heads = KV_HEADS;
     c.max_seq = T;
-    cr_assert_eq(settings_parse(&c, numbers, false, &e), OK, "%s", e.msg);
-    cr_assert_eq(config_check(&c, &e), OK, "%s", e.msg);
+    MUST(settings_parse(&c, numbers, false, &failure));
+    MUST(config_check(&c, &failure));
     return c;
-}
-
-/* What a memory of M tokens takes, in floats of one layer and sequence. */
-static size_t remembered(const struct config *c, int M)
-{
-    struct model m;
-
-    model_open(&m, c, "ref", 1, MEM_KV, (struct extent){BATCH, 3, M});
-    const size_t n = m.arena.part[PART_MEMORY] / sizeof(float) / (size_t)(BATCH * c->N);
-    model_close(&m);
-    return n;
 }
 
 /* Compressed rows of whole groups, plain ones of a group that is not complete; a pyramid. */
 Test(condensed, caches_hold_what_is_compressed)
 {
     const struct config lin = model("linformer", "rank=2,lin_block=5"),
-                        mca = model("mca", "mca_stride=4"), bp = model("bp", "tree=2");
+                        mca = model("mca", "mca_stride=4,mca_block=6"), bp = model("bp", "tree=2");
 
-    cr_expect_eq(remembered(&lin, 103), 2 * WIDTH * (103 / 5 * 2 + 4));
-    cr_expect_eq(remembered(&lin, 3), 2 * WIDTH * 3);
-    cr_expect_eq(remembered(&mca, 103), 2 * WIDTH * (103 / 4 + 3));
-    cr_expect_eq(remembered(&bp, 13), 2 * WIDTH * (3 + 8 + 10 + 6));
+    cr_expect_eq(floats_remembered(&lin, MEM_KV, 3, 103), ROW * (103 / 5 * 2 + 4));
+    cr_expect_eq(floats_remembered(&lin, MEM_KV, 3, 3), ROW * 3);
+    /* every other layer is local */
+    cr_expect_eq(floats_remembered(&mca, MEM_KV, 3, 103), ROW / 2 * (103 / 4 + 3 + 5));
+    cr_expect_eq(floats_remembered(&bp, MEM_KV, 3, 13), ROW * (3 + 8 + 10 + 6));
 }
 
 /* A row of level l is the mean of 2^l tokens. A query sees 2 or 3 nodes of a level, 3 (2^(l+1) - 1)
@@ -58,7 +49,7 @@ Test(condensed, a_tree_remembers_what_queries_can_see)
         const int size = 1 << l, reach = 3 * (2 * size - 1);
         rows += (size_t)min_int(reach - size + 1, 1000 - size + 1);
     }
-    cr_expect_eq(remembered(&bp, 1000), 2 * WIDTH * rows);
+    cr_expect_eq(floats_remembered(&bp, MEM_KV, 3, 1000), ROW * rows);
     cr_expect_lt(rows, 3 * 1000);
 }
 
@@ -74,10 +65,7 @@ Test(condensed, a_tree_slides)
         for (int piece = 1; piece <= 7; piece += 3) {
             const struct extent max = {BATCH, piece, KEPT};
             float *const want = model_logits(&bp, "ref", 1, MEM_HIDDEN, max, LONG, piece);
-            float *const got = model_logits(&bp, "ref", 1, MEM_KV, max, LONG, piece);
-            cr_expect_lt(case_error(got, want, BATCH * LONG * VOCAB), 1, "%s in pieces of %d",
-                         numbers, piece);
-            free(want), free(got);
+            expect_segments(&bp, "ref", MEM_KV, max, LONG, want, numbers);
         }
     }
 }
@@ -91,7 +79,6 @@ static float *logits(const struct config *c, const char *backend, void (*change)
     if (change)
         change(&m.lm.params);
     float *const all = model_stream(&m, 0, BATCH, T, T);
-    model_close(&m);
     return all;
 }
 
@@ -114,8 +101,6 @@ ParameterizedTest(int *b, condensed, is_full_attention_in_the_limit, .timeout = 
     struct config nope = model("nope", ""), vanilla = model("vanilla", "");
     const size_t n = BATCH * T * VOCAB;
 
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("not here");
     nope.wiring = lin.wiring;
     nope.final_ln = lin.final_ln;
     nope.ffn = lin.ffn;
@@ -130,57 +115,43 @@ ParameterizedTest(int *b, condensed, is_full_attention_in_the_limit, .timeout = 
     cr_expect_lt(case_error(mapped, full, n), 1);
     cr_expect_lt(case_error(tree, plain, n), 1);
     cr_expect_gt(case_error(sparse, plain, n), 1);
-    free(full), free(mapped), free(plain), free(tree), free(sparse);
 }
 
-/* A token changes nothing before it. */
-Test(condensed, does_not_look_ahead)
+/* Whatever has planned the case. */
+Test(condensed, whole_texts_have_no_past)
 {
-    static const char *const names[][2] = {
-        {"linformer", "rank=2,lin_block=4"},
-        {"mca", "mca_stride=3"},
-        {"bp", "tree=2"},
-        {"poolingformer", "pf_window=3,pf_wide=9,pf_kernel=3,pf_stride=2"}};
+    static const char *const names[] = {"set", "etc", "nystrom", "poolingformer", "synthesizer"};
+    static const enum mem_kind kinds[] = {MEM_HIDDEN, MEM_KV};
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct config c = model(names[i][0], names[i][1]);
-        struct model m;
-        int32_t tokens[T] = {0};
-        float before[T * VOCAB];
-        model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, T, 0});
-        lm_build_tables(&m.lm, &m.g);
-        for (int t = 0; t < T; t++)
-            tokens[t] = token_of(&m, 0, t);
-        lm_forward(&m.lm, &m.g, tokens, 1, T, T, NULL, NULL);
-        memcpy(before, m.lm.logits, sizeof(before));
-        for (int at = 0; at < T; at++) {
-            tokens[at] = (tokens[at] + 1) % VOCAB;
-            lm_forward(&m.lm, &m.g, tokens, 1, T, T, NULL, NULL);
-            tokens[at] = (tokens[at] + VOCAB - 1) % VOCAB;
-            cr_expect_eq(memcmp(before, m.lm.logits, sizeof(float) * (size_t)(at * VOCAB)), 0,
-                         "%s: token %d", names[i][0], at);
-            cr_expect_neq(memcmp(before, m.lm.logits, sizeof(before)), 0);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+            struct config c = config_default(variant_find(names[i]), 12, HEADS, DH, 17, 2, VOCAB);
+            struct model m = {.g = open_engine("ref", 1)};
+            struct err e = {""};
+            c.max_seq = T;
+            cr_assert_eq(lm_init(&m.lm, &c, &e), OK, "%s: %s", names[i], e.msg);
+            cr_expect_eq(model_bind(&m, kinds[k], (struct extent){1, 4, 4}, false, &e),
+                         E_UNSUPPORTED, "%s", names[i]);
+            HAS(e.msg, "  -> use --mem");
+            lm_free(&m.lm);
         }
-        model_close(&m);
-    }
 }
 
 Test(condensed, what_makes_no_sense_is_refused)
 {
     struct config c = model("linformer", "");
-    struct err e = {""};
 
-    cr_expect_eq(settings_parse(&c, "lin_block=0", false, &e), OK);
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(settings_parse(&c, "lin_block=0", false, &failure), OK);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
     c.causal = DIRECTION_BOTH;
-    cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
+    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
     c = model("nystrom", "conv_taps=0");
-    cr_expect_eq(settings_parse(&c, "conv_taps=4", false, &e), OK);
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(settings_parse(&c, "conv_taps=4", false, &failure), OK);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
     c = model("mca", "");
     c.window = 3;
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
     c = model("bp", "");
     c.causal = DIRECTION_BOTH;
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
 }

@@ -3,10 +3,8 @@
  * Which tokens meet in attention to means and maps of several tokens: without queries every row
  * that is seen counts the same, and with maps that change nothing the output is their mean. By hand
  * from each scheme's definition, for texts that no group divides, on the reference. */
-#include "harness/check/guarded.h"
-#include "tests/support/open_engine.h"
+#include "tests/support/alone.h"
 #include "tests/support/set_choice.h"
-#include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/parts.h"
 
 #include <math.h>
@@ -18,75 +16,55 @@ typedef double table[MOST][D];
 
 /* ---- one sub-layer ------------------------------------------------------------------------- */
 
-struct alone {
-    struct engine g;
-    struct config c;
-    struct params params;
-    struct sublayers list;
-    struct arena arena;
+struct condensed {
+    struct alone l;
     float x[MOST * D], z[MOST * D];
 };
 
-static void bind(struct alone *t, int L)
+static float *weights(struct condensed *t, const char *name)
 {
-    struct err e = {""};
-
-    params_place(&t->params, &t->arena);
-    cr_assert_eq(sublayers_bind(&t->list, &t->g, &t->params, MEM_RECOMPUTE,
-                                (struct extent){1, L, 0}, &t->arena, &e),
-                 OK, "%s", e.msg);
-}
-
-static float *weights(struct alone *t, const char *name)
-{
-    const struct param *const p = params_find(&t->params, name);
+    const struct param *const p = params_find(&t->l.p, name);
 
     cr_assert(p, "no %s", name);
     return p->data;
 }
 
-static void identity(struct alone *t, const char *name)
+static void identity(struct condensed *t, const char *name)
 {
     for (int e = 0; e < D; e++)
         weights(t, name)[e * D + e] = 1;
 }
 
 /* All weights 0 but `maps` of values and of outputs. */
-static void open_alone(struct alone *t, struct config c, int L, const char *const *maps)
+static void open_alone(struct condensed *t, struct config c, int L, const char *const *maps)
 {
-    struct err e = {""};
-
-    *t = (struct alone){.g = open_engine("ref", 1), .c = c};
-    t->c.max_seq = MOST;
-    cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
-    cr_assert_eq(sublayers_init_operator(&t->list, &t->c, &t->params, 0, &e), OK, "%s", e.msg);
-    bind(t, L);
-    cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &e), OK);
-    memset(t->arena.base, 0xff, t->arena.size);
-    bind(t, L);
-    for (int i = 0; i < t->params.n; i++)
-        memset(t->params.v[i].data, 0, t->params.v[i].n * sizeof(float));
+    *t = (struct condensed){
+        .l = {.g = open_engine("ref", 1), .c = c, .max = {1, L, 0}, .kind = MEM_RECOMPUTE}};
+    t->l.c.max_seq = MOST;
+    MUST(config_check(&t->l.c, &failure));
+    MUST(sublayers_init_operator(&t->l.list, &t->l.c, &t->l.p, 0, &failure));
+    alone_place(&t->l);
+    for (int i = 0; i < t->l.p.n; i++)
+        memset(t->l.p.v[i].data, 0, t->l.p.v[i].n * sizeof(float));
     for (; *maps; maps++)
         identity(t, *maps);
     for (int i = 0; i < L * D; i++)
         t->x[i] = (float)((int)(rng_u32(SEED, rng_stream("rows"), (uint64_t)i) % 255) - 127) / 64;
 }
 
-/* Means of up to MOST numbers of at most 2, twice: each sum and quotient is off by U of its terms. */
-static void expect_rows(struct alone *t, int L, table want, const char *what)
+/* Means of up to MOST numbers of at most 2, twice: each sum and quotient is off by U of its terms,
+ * and by `more` U where weights are not alike. */
+static void expect_rows(struct condensed *t, int L, table want, int more, const char *what)
 {
-    struct sublayer *const s = t->list.at;
-    struct work *const w = t->list.work;
+    struct sublayer *const s = t->l.list.at;
+    struct work *const w = t->l.list.work;
 
-    s->kind->forward(&t->g, s, w, sublayer_source(&t->g, s, w, t->x, 1, L),
+    s->kind->forward(&t->l.g, s, w, sublayer_source(&t->l.g, s, w, t->x, 1, L),
                      (struct act){.y = t->z});
     for (int i = 0; i < L * D; i++)
-        cr_expect_leq(in_bounds((double)t->z[i], want[i / D][i % D], 2.0 * MOST * 2 * U), 1,
-                      "%s, %d tokens: row %d is %g, not %g", what, L, i / D, (double)t->z[i],
+        cr_expect_leq(in_bounds((double)t->z[i], want[i / D][i % D], 2.0 * (MOST + more) * 2 * U),
+                      1, "%s, %d tokens: row %d is %g, not %g", what, L, i / D, (double)t->z[i],
                       want[i / D][i % D]);
-    sublayers_free(&t->list);
-    params_free(&t->params);
-    arena_release(&t->arena);
 }
 
 static void add(double *to, const double *row, double factor)
@@ -95,7 +73,7 @@ static void add(double *to, const double *row, double factor)
         to[e] += factor * row[e];
 }
 
-static void tokens(table x, const struct alone *t)
+static void tokens(table x, const struct condensed *t)
 {
     for (int i = 0; i < MOST * D; i++)
         x[i / D][i % D] = (double)t->x[i];
@@ -108,53 +86,116 @@ static struct config of(const char *variant)
 
 /* ---- a window, then cells ------------------------------------------------------------------ */
 
-enum { WINDOW = 4, WIDE = 11, KERNEL = 3, STRIDE = 2 };
+enum { WINDOW = 4, WIDE = 11, STRIDE = 2, KERNELS = 4 };
 
-/* y1 + means of the cells whose first and last row are in the wider window, whole ones only. */
-static void pooled_by_hand(table want, const struct alone *t, int L, bool causal)
+/* A cell of `kernel` rows of y: the largest of each column, or a sum whose shares are a softmax of
+ * map [kernel,D] times the middle row; without a map all alike. */
+static void cell_by_hand(double cell[D], double (*y)[D], int kernel, bool largest, const float *map)
+{
+    double share[KERNELS] = {0}, sum = 0;
+
+    for (int t = 0; t < kernel; t++) {
+        for (int e = 0; e < D && map; e++)
+            share[t] += (double)map[t * D + e] * y[kernel / 2][e];
+        sum += share[t] = exp(share[t]);
+    }
+    for (int e = 0; e < D; e++) {
+        cell[e] = largest ? y[0][e] : 0;
+        for (int t = 0; t < kernel; t++)
+            cell[e] = largest ? fmax(cell[e], y[t][e]) : cell[e] + share[t] / sum * y[t][e];
+    }
+}
+
+struct by_hand {
+    int L, kernel;
+    bool causal, largest;
+    const float *map_k, *map_v;
+    int pairs; /* counted */
+};
+
+/* y1, the mean of a window, + attention of y1 to the cells of y1 whose first and last row are in the
+ * wider window, whole ones only. */
+static void pooled_by_hand(table want, const struct condensed *t, struct by_hand *h)
 {
     table x, y = {{0}};
 
     tokens(x, t);
-    for (int i = 0; i < L; i++) {
+    for (int i = 0; i < h->L; i++) {
         const int from = i - WINDOW + 1 < 0 ? 0 : i - WINDOW + 1;
-        const int to = causal || i + WINDOW > L ? (causal ? i + 1 : L) : i + WINDOW;
+        const int to = h->causal || i + WINDOW > h->L ? (h->causal ? i + 1 : h->L) : i + WINDOW;
+        h->pairs += to - from;
         for (int j = from; j < to; j++)
             add(y[i], x[j], 1.0 / (to - from));
     }
-    for (int i = 0; i < L; i++) {
-        double sum[D] = {0};
-        int seen = 0;
-        for (int first = 0; first + KERNEL <= L; first += STRIDE) {
-            const int last = first + KERNEL - 1;
-            if (i - first >= WIDE || last - i >= (causal ? 1 : WIDE))
+    for (int i = 0; i < h->L; i++) {
+        double sum[D] = {0}, all = 0;
+        for (int first = 0; first + h->kernel <= h->L; first += STRIDE) {
+            double k[D], v[D], score = 0;
+            if (i - first >= WIDE || first + h->kernel - 1 - i >= (h->causal ? 1 : WIDE))
                 continue;
-            for (int j = first; j <= last; j++)
-                add(sum, y[j], 1.0 / KERNEL);
-            seen++;
+            h->pairs++;
+            cell_by_hand(k, y + first, h->kernel, h->largest, h->map_k);
+            cell_by_hand(v, y + first, h->kernel, h->largest, h->map_v);
+            for (int e = 0; e < D; e++)
+                score += y[i][e] * k[e] / sqrt(D);
+            all += exp(score);
+            add(sum, v, exp(score));
         }
         memcpy(want[i], y[i], sizeof(y[i]));
-        if (seen)
-            add(want[i], sum, 1.0 / seen);
+        if (all > 0)
+            add(want[i], sum, 1 / all);
     }
 }
 
+/* Small multiples of 1/16, other ones for each name. */
+static const float *some_map(struct condensed *t, const char *name, int n)
+{
+    float *const at = weights(t, name);
+
+    for (int i = 0; i < n; i++)
+        at[i] = (float)((int)(rng_u32(SEED, rng_stream(name), (uint64_t)i) % 31) - 15) / 16;
+    return at;
+}
+
+/* Coordinates are at most 2, so scores and what shares are a softmax of are sums of four products of
+ * at most 8 in all: off by 8 * 2 D U, and their exponentials by that share. Cells follow from such
+ * shares once, outputs from keys and values of such cells once more; mean and maximum are exact by
+ * comparison. */
+enum { SOFTMAX_ERRORS = 2 * 8 * 2 * D };
+
 Test(condensed_rows, cells_of_a_wider_window)
 {
-    static const char *const maps[] = {"attn1.v.weight", "attn1.o.weight", "attn2.v.weight",
-                                       "attn2.o.weight", NULL};
+    static const char *const maps[] = {"attn1.v.weight",
+                                       "attn1.o.weight",
+                                       "attn2.q.weight",
+                                       "attn2.k.weight",
+                                       "attn2.v.weight",
+                                       "attn2.o.weight",
+                                       NULL};
+    static const char *const kinds[] = {"mean", "max", "dynamic"};
 
-    for (int causal = 0; causal < 2; causal++)
+    for (int turn = 0; turn < 6; turn++)
         for (int L = 1; L <= MOST; L++) {
+            const bool causal = turn < 3, dynamic = turn % 3 == 2;
             struct config c = of(causal ? "poolingformer" : "poolingformer-bi");
-            struct alone t;
+            struct by_hand h = {.L = L, .kernel = KERNELS - L % 2, .causal = causal};
+            struct condensed t;
             table want = {{0}};
             set_number(&c, "pf_window", WINDOW), set_number(&c, "pf_window2", WIDE);
-            set_number(&c, "pf_kernel", KERNEL), set_number(&c, "pf_stride", STRIDE);
-            set_choice(&c, "pf_pool", "mean");
+            set_number(&c, "pf_kernel", h.kernel), set_number(&c, "pf_stride", STRIDE);
+            h.largest = turn % 3 == 1;
+            if (!dynamic)
+                set_choice(&c, "pf_pool", kinds[turn % 3]);
             open_alone(&t, c, L, maps);
-            pooled_by_hand(want, &t, L, causal);
-            expect_rows(&t, L, want, c.variant->name);
+            h.map_k = dynamic ? some_map(&t, "attn2.ldconv_k", h.kernel * D) : NULL;
+            h.map_v = dynamic ? some_map(&t, "attn2.ldconv_v", h.kernel * D) : NULL;
+            pooled_by_hand(want, &t, &h);
+            const int cells = L < h.kernel ? 0 : (L - h.kernel) / STRIDE + 1;
+            cr_expect_eq(sublayer_flop(t.l.list.at, 1, L, 0),
+                         4.0 * D * h.pairs + 16.0 * L * D * D +
+                             (dynamic ? 8.0 : 2.0) * cells * h.kernel * D,
+                         "%s, %d tokens", kinds[turn % 3], L);
+            expect_rows(&t, L, want, SOFTMAX_ERRORS, kinds[turn % 3]);
         }
 }
 
@@ -169,7 +210,7 @@ Test(condensed_rows, whole_groups_and_what_stands_for_none)
 
     for (int L = 1; L <= MOST; L++) {
         struct config c = of("mca");
-        struct alone t;
+        struct condensed t;
         table want = {{0}}, x;
         set_number(&c, "mca_stride", GROUP);
         open_alone(&t, c, L, maps);
@@ -181,7 +222,7 @@ Test(condensed_rows, whole_groups_and_what_stands_for_none)
             for (int g = 0; (g + 1) * GROUP <= i + 1; g++)
                 for (int k = 0; k < GROUP; k++)
                     add(want[i], x[g * GROUP + k], 1.0 / GROUP / ((i + 1) / GROUP + 1));
-        expect_rows(&t, L, want, "mca");
+        expect_rows(&t, L, want, 0, "mca");
     }
 }
 
@@ -197,7 +238,7 @@ Test(condensed_rows, blocks_before_its_own)
 
     for (int L = 1; L <= MOST; L++) {
         struct config c = of("linformer");
-        struct alone t;
+        struct condensed t;
         table want = {{0}}, x;
         set_number(&c, "lin_block", BLOCK), set_number(&c, "rank", RANK);
         open_alone(&t, c, L, maps);
@@ -215,7 +256,7 @@ Test(condensed_rows, blocks_before_its_own)
             for (int j = own * BLOCK; j <= i; j++)
                 add(want[i], x[j], 1.0 / rows);
         }
-        expect_rows(&t, L, want, "linformer");
+        expect_rows(&t, L, want, 0, "linformer");
     }
 }
 
@@ -252,13 +293,13 @@ Test(condensed_rows, nodes_of_a_pyramid)
 
     for (int L = 1; L <= MOST; L++) {
         struct config c = of("bp");
-        struct alone t;
+        struct condensed t;
         table want = {{0}}, x;
         set_number(&c, "tree", NEAR);
         open_alone(&t, c, L, maps);
         tokens(x, &t);
         for (int i = 0; i < L; i++)
             tree_by_hand(want[i], x, i);
-        expect_rows(&t, L, want, "bp");
+        expect_rows(&t, L, want, 0, "bp");
     }
 }

@@ -2,13 +2,11 @@
  *
  * The map before q, k and v: DExTra against its definition in double on every backend, its
  * gradients against finite differences and the reference's; its sizes against those of the authors'
- * program; and models that have it: memory, checkpoints, cost. */
+ * program; and models that have it: widths, cost. Checkpoints: test_keys.c. */
 #include "harness/plan/plan.h"
 #include "tests/support/command_line.h"
-#include "tests/support/ffn_case.h"
+#include "tests/support/kernel/ffn_case.h"
 #include "tests/support/set_choice.h"
-#include "tests/support/tmp_folder.h"
-#include "variants/model/checkpoint.h"
 #include "variants/parts/dextra.h"
 
 /* A map with its parameters and work space in an arena that starts as NaN. */
@@ -196,17 +194,15 @@ ParameterizedTest(int *b, delight, map_is_its_definition, .timeout = 240)
         for (int form = 0; form < FORMS; form++) {
             const struct config c = form_of(form, shapes[s][1], shapes[s][2], shapes[s][3]);
             struct map_case t;
-            if (backend_usable(backends[*b], NULL) != OK)
-                cr_skip_test("%s cannot run here", backends[*b]->name);
             map_open(&t, &c, backends[*b]->name, 1 + form % 2, shapes[s][0]);
             const size_t n = (size_t)(t.rows * t.width);
-            float *want = guarded(n);
+            float *want = fenced(n);
             for (int row = 0; row < t.rows; row++)
                 by_hand(&t, row, want + row * t.width);
             map_forward(&t);
             cr_expect_lt(case_error(t.work, want, n), 1, "%s, form %d, shape %zu",
                          backends[*b]->name, form, s);
-            release(want), map_close(&t);
+            map_close(&t);
         }
 }
 
@@ -236,7 +232,7 @@ Test(delight, map_is_differentiated, .timeout = 120)
         const size_t n = (size_t)(t.rows * c.D);
         const double noise = 8 * 7 * U * 2 * sqrt((double)(t.rows * t.width));
         const struct scalar f = {map_value, &t, noise, dextra_of(&c)->norm ? 0x1p-10 : 0x1p-7};
-        float *d_x = guarded(n);
+        float *d_x = fenced(n);
         map_forward(&t), map_backward(&t);
         memcpy(d_x, t.d_x, n * sizeof(float));
         snprintf(name, sizeof(name), "form %d x", form);
@@ -246,7 +242,7 @@ Test(delight, map_is_differentiated, .timeout = 120)
             snprintf(name, sizeof(name), "form %d %.64s", form, w->name);
             expect_gradient(&f, name, w->data, w->grad, w->n, 512 * U, 2 * f.noise / f.step);
         }
-        release(d_x), map_close(&t);
+        map_close(&t);
     }
 }
 
@@ -256,8 +252,6 @@ ParameterizedTest(int *b, delight, map_backward_as_the_reference, .timeout = 240
     for (int form = 0; form < FORMS; form++) {
         const struct config c = form_of(form, 20, 3, 4);
         struct map_case got, want;
-        if (backend_usable(backends[*b], NULL) != OK)
-            cr_skip_test("%s cannot run here", backends[*b]->name);
         map_open(&got, &c, backends[*b]->name, 1 + form % 2, 37);
         map_open(&want, &c, "ref", 1, 37);
         map_forward(&got), map_backward(&got);
@@ -321,10 +315,7 @@ Test(delight, stages_fit_any_sizes)
 
 Test(delight, widths_are_its_own_unless_given)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, "-V delight,xl -b ref -w layer --seq 8 --mem 0 --d-model 64 --heads 2");
+    struct plan p = planned("-V delight,xl -b ref -w layer --seq 8 --mem 0 --d-model 64 --heads 2");
     cr_assert_eq(p.n, 2);
     for (int i = 0; i < p.n; i++) {
         const bool narrow = p.cases[i].variant->qkv_map;
@@ -332,38 +323,8 @@ Test(delight, widths_are_its_own_unless_given)
         cr_expect_eq(p.cases[i].config.F, narrow ? 16 : 256);
         cr_expect_eq(strstr(p.cases[i].repro, "--d-head 16 --d-inner 16") != NULL, narrow);
     }
-    drop_plan(&p, &o);
-    must_plan(&p, &o, "-V delight -b ref -w layer --seq 8 --mem 0 --d-head 8 --d-inner 100");
+    p = planned("-V delight -b ref -w layer --seq 8 --mem 0 --d-head 8 --d-inner 100");
     cr_expect(p.n == 1 && p.cases[0].config.dh == 8 && p.cases[0].config.F == 100);
-    drop_plan(&p, &o);
-}
-
-Test(delight, checkpoints_keep_the_map, .init = folder_make, .fini = folder_remove)
-{
-    const struct provenance from = {.unit = "byte", .seed = 3};
-
-    for (int form = 0; form < FORMS; form++) {
-        struct config c = form_of(form, 12, 3, 4), back;
-        char path[FILE_PATH];
-        struct model m;
-        struct safetensors s;
-        struct err e = {""};
-        c.N = 3;
-        c.max_seq = 7;
-        struct dextra *const numbers = (void *)c.numbers[SLOT_QKV_MAP].bytes;
-        numbers->depth[1] += 3;
-        numbers->width[1] += 0.7f;
-        folder_path(path, "model.safetensors");
-        model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 7, 0});
-        cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);
-        cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
-        cr_assert_eq(checkpoint_config(&s, "", &back, &e), OK, "%s", e.msg);
-        cr_expect_eq(back.qkv_map, c.qkv_map);
-        expect_same_own(&back, &c);
-        cr_expect_eq(checkpoint_load(&s, "", &m.lm.params, &e), OK, "%s", e.msg);
-        safetensors_close(&s);
-        model_close(&m);
-    }
 }
 
 /* The useful work of a row: every product of every stage, once. */

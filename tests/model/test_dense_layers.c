@@ -4,8 +4,8 @@
  * model with some; texts. Derivatives: test_grad_lm.c; backends, files: test_ffn_model.c. */
 #include "tests/support/set_choice.h"
 #include "tests/support/trained.h"
-#include "variants/model/choices.h"
-#include "variants/model/dense_layers.h"
+#include "variants/model/config/choices.h"
+#include "variants/model/layers/dense_layers.h"
 #include "variants/parts/parts.h"
 
 static struct config with_experts(int N)
@@ -45,8 +45,6 @@ Test(dense_layers, all_are_a_model_without_experts)
     }
     cr_expect_eq(lm_flop(&a.m.lm, B, L, 0, B * L), lm_flop(&b.m.lm, B, L, 0, B * L));
     cr_expect_eq(lm_grad_flop(&a.m.lm, B, L, 0), lm_grad_flop(&b.m.lm, B, L, 0));
-    close_trained(&a);
-    close_trained(&b);
 }
 
 static double flop_of(const struct config *c)
@@ -54,9 +52,7 @@ static double flop_of(const struct config *c)
     struct trained t;
 
     open_trained(&t, c, "ref", 1);
-    const double flop = lm_flop(&t.m.lm, B, L, 0, B * L);
-    close_trained(&t);
-    return flop;
+    return lm_flop(&t.m.lm, B, L, 0, B * L);
 }
 
 static bool has_tensor(const struct params *p, const char *name)
@@ -82,7 +78,6 @@ Test(dense_layers, some)
         snprintf(name, sizeof(name), "layers.%d.ff.g.weight", l);
         cr_expect_eq(has_tensor(&t.m.lm.params, name), l != 1, "%s", name);
     }
-    close_trained(&t);
     /* the best of 4 experts costs as much as a network of its width, besides the router */
     cr_expect_eq(all - flop_of(&c), 2 * (2.0 * B * L * 12 * 4));
     set_choice(&c, "dense_inner", "20");
@@ -114,10 +109,9 @@ Test(dense_layers, texts)
     };
     char many[1024] = "0", text[CHOICE_TEXT];
     struct config c = with_experts(8);
-    struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
-        const enum status st = dense_layers_parse(&c, tries[i].text, &e);
+        const enum status st = dense_layers_parse(&c, tries[i].text, &failure);
         cr_assert_eq(st, tries[i].is ? OK : E_USAGE, "%s", tries[i].text);
         dense_layers_print(text, &c);
         if (tries[i].is)
@@ -125,32 +119,28 @@ Test(dense_layers, texts)
     }
     for (int l = 1; l < MAX_LAYER_RANGES; l++)
         snprintf(many + strlen(many), sizeof(many) - strlen(many), ",%d", 2 * l);
-    cr_assert_eq(dense_layers_parse(&c, many, &e), OK, "%s", e.msg);
+    MUST(dense_layers_parse(&c, many, &failure));
     dense_layers_print(text, &c);
     cr_expect_str_eq(text, many);
     strcat(many, ",1000");
-    cr_expect_eq(dense_layers_parse(&c, many, &e), E_USAGE);
+    cr_expect_eq(dense_layers_parse(&c, many, &failure), E_USAGE);
 }
 
 Test(dense_layers, checks)
 {
     struct config c = with_experts(3);
-    struct err e = {""};
 
     set_choice(&c, "dense_layers", "1-2");
-    cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
+    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
     cr_expect(!dense_layers_has(&c, 0) && dense_layers_has(&c, 1) && dense_layers_has(&c, 2));
     set_choice(&c, "dense_layers", "1-3");
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect(strstr(e.msg, "dense_layers up to 3 of 3 layers"), "%s", e.msg);
+    REFUSED(config_check(&c, &failure), E_USAGE, "dense_layers up to 3 of 3 layers");
     set_choice(&c, "dense_layers", "");
-    cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
+    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
     set_choice(&c, "dense_inner", "5");
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect(strstr(e.msg, "without dense_layers"), "%s", e.msg);
+    REFUSED(config_check(&c, &failure), E_USAGE, "without dense_layers");
     set_choice(&c, "dense_layers", "1");
-    cr_expect_eq(dense_ffn_parse(&c, "swish", &e), E_USAGE);
-    cr_expect(strstr(e.msg, "with numbers of its own"), "%s", e.msg);
+    REFUSED(dense_ffn_parse(&c, "swish", &failure), E_USAGE, "with numbers of its own");
     c.ffn = &ffn_swiglu;
     cr_expect(!dense_layers_any(&c) && !dense_layers_has(&c, 1));
 }

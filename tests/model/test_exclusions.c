@@ -3,12 +3,12 @@
  * Which features exclude each other: every pair of changes to the model of every variant. What is
  * taken stands in tests/model/exclusions.txt, a line a variant; scripts/screens.sh writes it anew.
  * A line that changes says that more or less runs than before: that is intended, or a mistake. */
+#include "tests/support/failure.h"
 #include "tests/support/pairs.h"
-#include "variants/model/drive.h"
-#include "variants/model/exclusions.h"
-#include "variants/model/settings.h"
+#include "variants/model/config/exclusions.h"
+#include "variants/model/config/settings.h"
+#include "variants/model/lm/drive.h"
 
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +78,6 @@ static const struct drive *drive_at(struct config *c, int n)
 Test(exclusions, a_model_has_one_drive)
 {
     struct config none = config_default(variant_find("vanilla"), 48, 4, 12, 96, 2, 256);
-    struct err e = {""};
 
     none.pos = pos_find("none");
     cr_expect_eq(drive_of(&none), &drive_plain);
@@ -88,7 +87,7 @@ Test(exclusions, a_model_has_one_drive)
         if (!drive)
             break;
         cr_expect_eq(drive_of(&one), drive);
-        cr_expect_eq(config_check(&one, &e), OK, "%s", e.msg);
+        cr_expect_eq(config_check(&one, &failure), OK, "%s", failure.msg);
         for (int k = 0; k < i; k++) {
             struct config two = one;
             drive_at(&two, k);

@@ -3,7 +3,7 @@
  * Positions that stop early, gates that skip sub-layers, an output that reads all layers: what
  * follows from their rules. Golden files compare whole models, test_grad_lm.c their gradients. */
 #include "tests/support/model.h"
-#include "variants/model/exit.h"
+#include "variants/model/lm/exit.h"
 
 enum { BATCH = 2, TOKENS = 9, VOCAB = 11, LAYERS = 4 };
 
@@ -30,7 +30,6 @@ static void expect_steps(const struct config *c, int steps)
     const struct early_exit *const t = m.lm.drive_data;
     for (int i = 0; i < BATCH * TOKENS; i++)
         cr_expect_eq(t->steps[i], steps, "%s, position %d", c->variant->name, i);
-    model_close(&m);
 }
 
 /* All stop at once where everything is certain, none where nothing is. */
@@ -81,7 +80,6 @@ static float median_tau(const struct config *c)
     float *const entropy = ((const struct early_exit *)m.lm.drive_data)->lse;
     qsort(entropy, ROWS, sizeof(*entropy), by_size);
     const float tau = (entropy[ROWS / 2 - 1] + entropy[ROWS / 2]) / 2 / logf(VOCAB);
-    model_close(&m);
     return tau;
 }
 
@@ -106,7 +104,6 @@ Test(exit, positions_that_stopped_cost_nothing)
     const struct layers_run last = lm_layers_run(&m.lm);
     layers_count(&all, &last);
     cr_expect_float_eq(layers_mean(&all) * ROWS, ran, 1e-9);
-    model_close(&m);
 }
 
 static void expect_cuts(const struct config *c)
@@ -119,7 +116,6 @@ static void expect_cuts(const struct config *c)
         float *const got = model_logits(c, "ref", 1, kinds[k], cut, TOKENS, 2);
         cr_expect_lt(case_error(got, want, ROWS * VOCAB), 1, "%s, norm %s, tau %g",
                      mem_kind_name[kinds[k]], wiring_name[c->wiring], (double)c->exit_tau);
-        free(want), free(got);
     }
 }
 
@@ -160,7 +156,6 @@ Test(exit, flop_counts_what_ran)
     const double kv = 4.0 * 12 * 12 * BATCH * TOKENS * (LAYERS - 1);
     cr_expect_float_eq(lm_flop(&m.lm, BATCH, TOKENS, 0, TOKENS), layers / LAYERS + kv + 2 * out,
                        1e-6 * layers);
-    model_close(&m);
 }
 
 /* A gate that is shut leaves the stream as it is, an open one adds all of the sub-layer. */
@@ -190,8 +185,6 @@ Test(conditional, gates_shut_and_open)
         run(&m);
         run(&other);
         cr_expect_lt(case_error(m.lm.logits, other.lm.logits, BATCH * TOKENS * VOCAB), 1);
-        model_close(&m);
-        model_close(&other);
     }
 }
 
@@ -204,7 +197,6 @@ Test(conditional, hard_gates_are_for_inference)
     c.cond = COND_HARD;
     open_model(&m, &c);
     cr_expect_eq(sublayers_can_grad(&m.lm.sublayers, &m.g, &(struct err){""}), E_UNSUPPORTED);
-    model_close(&m);
 }
 
 /* A weight that outdoes the others leaves the last layer alone. */
@@ -223,8 +215,6 @@ Test(transparent, one_layer_may_have_all_the_weight)
     run(&m);
     run(&other);
     cr_expect_lt(case_error(m.lm.logits, other.lm.logits, BATCH * TOKENS * VOCAB), 1);
-    model_close(&m);
-    model_close(&other);
 }
 
 /* Layers that each position runs. */
@@ -236,7 +226,6 @@ static void steps_of(const struct config *c, int32_t steps[BATCH * TOKENS])
     run(&m);
     const struct early_exit *const t = m.lm.drive_data;
     memcpy(steps, t->steps, sizeof(*steps) * BATCH * TOKENS);
-    model_close(&m);
 }
 
 /* A window of nothing but the position is the rule of entropy. With a wider one the first position has
@@ -288,5 +277,4 @@ Test(exit, votes_are_counted_over_all_layers)
         if (i % TOKENS == 0)
             cr_expect_eq(steps[i], min_int(l + 1, LAYERS), "position %d", i);
     }
-    model_close(&m);
 }

@@ -3,9 +3,9 @@
  * One memory of all layers: what is cached, what it costs, and what does not go with it. Gradients
  * by differences: tests/model/test_grad_lm.c, cuts of a text: test_lm.c; golden files compare the
  * numbers. */
+#include "tests/support/kernel/token_masks.h"
 #include "tests/support/model.h"
-#include "tests/support/token_masks.h"
-#include "variants/model/feedback.h"
+#include "variants/model/lm/feedback.h"
 
 enum { LAYERS = 3, ROWS = 40 };
 
@@ -32,11 +32,8 @@ Test(feedback, a_model_has_one_memory)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct config c = of_memory(cases[i].shared);
-        struct model m;
-        model_open(&m, &c, "ref", 1, cases[i].kind, (struct extent){2, 4, ROWS});
-        cr_expect_eq(m.arena.part[PART_MEMORY], 2 * ROWS * cases[i].floats * sizeof(float), "%zu",
+        cr_expect_eq(floats_remembered(&c, cases[i].kind, 4, ROWS), ROWS * cases[i].floats, "%zu",
                      i);
-        model_close(&m);
     }
 }
 
@@ -60,7 +57,6 @@ Test(feedback, the_own_step_is_not_seen)
     model_segment(&m, 0, 1, 0, 4, 4);
     cr_expect_eq(m.lm.logits[0], first);
     cr_expect_neq(m.lm.logits[c.V], second);
-    model_close(&m);
 }
 
 /* Layers add the same to every token: attention nothing, feed-forward networks their last bias. What a
@@ -110,25 +106,23 @@ Test(feedback, tokens_drop_apart)
                                    (t->rows[j * D + e] - t->in[j * D + e])) > 0.1f;
                 cr_expect_eq(apart > 0, drops, "tokens %d and %d", i, j);
             }
-        model_close(&m);
     }
 }
 
 Test(feedback, nothing_else_passes_between_tokens)
 {
-    struct err e;
-
     for (int wiring = 0; wiring < WIRING_COUNT; wiring++) {
         struct config c = of_memory(true);
         c.wiring = (enum wiring)wiring;
-        cr_expect_eq(config_check(&c, &e) == OK, wiring == WIRING_PRE || wiring == WIRING_POST);
+        cr_expect_eq(config_check(&c, &failure) == OK,
+                     wiring == WIRING_PRE || wiring == WIRING_POST);
     }
     struct config c = of_memory(true);
     c.pos = pos_find("xl");
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
     c = of_memory(true);
     c.attn_bias = true;
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
 }
 
 /* Tokens run one by one, each with masks of its own. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Whole models with every kind of feed-forward network and of norm: every backend as the reference,
- * forward and backward; saved and read again; and the option that chooses one. */
+ * forward and backward; and the option that chooses one. Saved and read again: test_keys.c. */
 #include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
-#include "tests/support/tmp_folder.h"
 #include "tests/support/trained.h"
-#include "variants/model/checkpoint.h"
 
 /* Every FFN with the kinds of norm in turn, xl and vanilla in turn. Returns false after the last.
  */
@@ -42,56 +40,24 @@ ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 240)
 {
     struct config c;
 
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("%s cannot run here", backends[*b]->name);
     for (int i = 0; model_of(&c, i); i++)
         as_reference(&c, backends[*b]->name);
-}
-
-/* ---- saved and read again ----------------------------------------------------------------- */
-
-Test(ffn_model, checkpoints_keep_the_choices, .init = folder_make, .fini = folder_remove)
-{
-    const struct provenance from = {.unit = "byte", .seed = 3};
-    struct config c, back;
-
-    for (int i = 0; model_of(&c, i); i++) {
-        char path[FILE_PATH];
-        struct model m;
-        struct safetensors s;
-        struct err e = {""};
-        folder_path(path, "model.safetensors");
-        model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, L, 0});
-        cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);
-        cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
-        cr_assert_eq(checkpoint_config(&s, "", &back, &e), OK, "%s", e.msg);
-        cr_expect(back.ffn == c.ffn && back.norm_kind == c.norm_kind);
-        cr_expect_eq(back.ffn_bias, c.ffn_bias);
-        expect_same_own(&back, &c);
-        cr_expect_eq(checkpoint_load(&s, "", &m.lm.params, &e), OK, "%s", e.msg);
-        safetensors_close(&s);
-        model_close(&m);
-    }
 }
 
 /* ---- the option --------------------------------------------------------------------------- */
 
 Test(ffn_model, the_option_reaches_cells_and_their_line)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, "-V vanilla,xl -b ref -w attn,layer,segment --seq 8 --mem 0 --ffn swiglu");
+    struct plan p =
+        planned("-V vanilla,xl -b ref -w attn,layer,segment --seq 8 --mem 0 --ffn swiglu");
     cr_expect_eq(p.n, 6);
     for (int i = 0; i < p.n; i++) {
         const bool attn = p.cases[i].workload == WORK_ATTN; /* has none */
         cr_expect_str_eq(p.cases[i].config.ffn->name, attn ? "relu" : "swiglu");
         cr_expect_eq(strstr(p.cases[i].repro, " --ffn swiglu") != NULL, !attn);
     }
-    drop_plan(&p, &o);
-    must_plan(&p, &o, "-V xl -b ref -w layer --seq 8 --mem 0 --ffn relu");
+    p = planned("-V xl -b ref -w layer --seq 8 --mem 0 --ffn relu");
     cr_expect(p.n == 1 && !strstr(p.cases[0].repro, "--ffn")); /* the variant's own */
-    drop_plan(&p, &o);
 }
 
 Test(ffn_model, the_option_knows_every_kind)
@@ -104,11 +70,8 @@ Test(ffn_model, the_option_knows_every_kind)
                  ffns[i]->build ? "linear" : "vanilla", ffns[i]->name);
         must_plan(&p, &o, line);
         cr_expect(p.n == 1 && p.cases[0].config.ffn == ffns[i]);
-        drop_plan(&p, &o);
     }
     struct options o;
-    struct err e = {""};
-    cr_expect_eq(parse_words(&o, "--ffn swigl", &e), E_USAGE);
-    cr_expect(strstr(e.msg, "unknown --ffn \"swigl\"  -> did you mean swiglu?"), "%s", e.msg);
-    options_free(&o);
+    REFUSED(parse_words(&o, "--ffn swigl", &failure), E_USAGE,
+            "unknown --ffn \"swigl\"  -> did you mean swiglu?");
 }

@@ -2,9 +2,8 @@
  *
  * Every number of a model that files have can be said on a command line, by an option or by --set,
  * or stands here with the reason why not. */
-#include "tests/support/program.h"
 #include "variants/model/attention/around.h"
-#include "variants/model/keys.h"
+#include "variants/model/config/keys.h"
 #include "variants/parts/mem.h"
 #include "variants/parts/norm.h"
 #include "variants/parts/parts.h"

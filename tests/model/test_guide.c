@@ -3,17 +3,16 @@
  * Guided heads: the gradient is that of the definition, for every pattern, with memory, masks and
  * terms of scores, and nothing else changes; patterns that a model cannot see are refused. */
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/settings.h"
+#include "variants/model/config/settings.h"
 
 #include "tests/support/trained.h"
 
 static struct config of(const char *variant, const char *settings)
 {
     struct config c = config_default(variant_find(variant), 12, 3, 4, 17, 2, 11);
-    struct err e = {""};
 
     c.max_seq = 64;
-    cr_assert_eq(settings_parse(&c, settings, false, &e), OK, "%s", e.msg);
+    MUST(settings_parse(&c, settings, false, &failure));
     return c;
 }
 
@@ -73,9 +72,8 @@ static double guidance(struct guided *x)
         if (s->at[k].kind != &sublayer_attention)
             continue;
         struct attn a = attention_operands(&s->at[k], &s->work[k], B, L);
-        float *const scores = calloc((size_t)(B * a.H * L * attn_keys(&a)), sizeof(float));
-        float *const o = calloc((size_t)(B * L * a.H * attn_dv(&a)), sizeof(float));
-        cr_assert(scores && o);
+        float *const scores = room((size_t)(B * a.H * L * attn_keys(&a)), sizeof(float));
+        float *const o = room((size_t)(B * L * a.H * attn_dv(&a)), sizeof(float));
         a.scores_out = scores;
         a.o = o;
         a.lse = NULL;
@@ -86,8 +84,6 @@ static double guidance(struct guided *x)
                     sum += 0.75 / (B * L * n) *
                            distance(x->patterns[h], &a, t->tokens + b * L, h, i,
                                     scores + attn_scores_at(&a, b, h, i));
-        free(scores);
-        free(o);
     }
     return sum;
 }
@@ -125,20 +121,9 @@ Test(guide, has_its_derivative, .timeout = 120)
         avoid_corners(&t->m.lm.params);
         remember(t);
         const struct scalar f = {loss_and_guidance, &x, 8 * U * log(c.V), 0x1p-6};
-        struct params *const p = &t->m.lm.params;
-        for (int i = 0; i < p->n; i++) {
-            char what[128];
-            float *const grad = calloc(p->v[i].n, sizeof(*grad));
-            cr_assert_not_null(grad);
-            run_backward(t);
-            memcpy(grad, p->v[i].grad, p->v[i].n * sizeof(*grad));
-            snprintf(what, sizeof(what), "%s, %s: %s", cases[k].variant, cases[k].settings,
-                     p->v[i].name);
-            (void)expect_gradient_aside(&f, what, p->v[i].data, grad, p->v[i].n, 64 * U,
-                                        2 * f.noise / f.step);
-            free(grad);
-        }
-        close_trained(t);
+        char what[128];
+        snprintf(what, sizeof(what), "%s, %s", cases[k].variant, cases[k].settings);
+        expect_gradients_aside(t, &f, what);
     }
 }
 
@@ -146,36 +131,17 @@ Test(guide, has_its_derivative, .timeout = 120)
 Test(guide, changes_the_gradient_only)
 {
     const struct config with = of("xl", "guide=1,guide_previous=2"), without = of("xl", "");
-    struct trained a, b, other;
-    bool differs = false;
 
-    open_trained(&a, &with, "ref", 1);
-    open_trained(&b, &without, "ref", 1);
-    open_trained(&other, &with, "avx2", 2);
-    cr_expect_eq(loss(&a), loss(&b));
-    run_backward(&a);
-    run_backward(&b);
-    run_backward(&other);
-    for (int i = 0; i < a.m.lm.params.n; i++) {
-        const struct param *const p = &a.m.lm.params.v[i], *const q = &b.m.lm.params.v[i];
-        differs = differs || memcmp(p->grad, q->grad, p->n * sizeof(float)) != 0;
-        for (size_t k = 0; k < p->n; k++) /* as the golden files of gradients allow */
-            cr_expect_float_eq(p->grad[k], other.m.lm.params.v[i].grad[k],
-                               2e-4f * fabsf(p->grad[k]) + 1e-5f, "%s", p->name);
-    }
-    cr_expect(differs);
-    close_trained(&a);
-    close_trained(&b);
-    close_trained(&other);
+    expect_other_gradient(&with, &without);
+    as_reference(&with, "avx2");
 }
 
 static void expect_refused(const char *variant, const char *settings)
 {
     struct config c = config_default(variant_find(variant), 12, 3, 4, 17, 2, 11);
-    struct err e = {""};
 
-    if (settings_parse(&c, settings, false, &e) == OK)
-        cr_expect_eq(config_check(&c, &e), E_USAGE, "%s", settings);
+    if (settings_parse(&c, settings, false, &failure) == OK)
+        cr_expect_eq(config_check(&c, &failure), E_USAGE, "%s", settings);
 }
 
 Test(guide, refuses_what_no_head_sees)

@@ -48,7 +48,6 @@ Test(initial_values, rwkv6)
             const double x = (double)i / (H * DH - 1), p = 0.7 + 1.3 * layer / (N - 1);
             cr_expect_float_eq(value(&m, layer, "attn.decay", i), -6 + 5 * pow(x, p), 32 * U);
         }
-    model_close(&m);
 }
 
 Test(initial_values, rwkv7)
@@ -67,7 +66,6 @@ Test(initial_values, rwkv7)
         for (int i = 0; i < D; i++)
             cr_expect_float_eq(value(&m, layer, "ff.maa", i), 1 - pow((double)i / D, q), 8 * U);
     }
-    model_close(&m);
 }
 
 /* A model of one layer is at the beginning. */
@@ -80,7 +78,6 @@ Test(initial_values, of_one_layer)
     cr_expect_float_eq(value(&m, 0, "attn.decay", 0), -6, 8 * U);
     cr_expect_float_eq(value(&m, 0, "attn.decay", H * DH - 1), -1, 8 * U);
     cr_expect_float_eq(value(&m, 0, "attn.maa", D / 2), 0.5, 8 * U);
-    model_close(&m);
 }
 
 Test(initial_values, mlstm)
@@ -91,5 +88,4 @@ Test(initial_values, mlstm)
     for (int layer = 0; layer < N; layer++)
         for (int h = 0; h < H; h++)
             cr_expect_float_eq(value(&m, layer, "attn.f.bias", h), 3 + 3. * h / (H - 1), 8 * U);
-    model_close(&m);
 }

@@ -2,9 +2,9 @@
  *
  * A cache of narrower keys and values: every token reads the same numbers, however a text is cut.
  */
+#include "tests/support/kernel/simd.h"
 #include "tests/support/model.h"
-#include "tests/support/simd.h"
-#include "variants/model/attention/key_steps.h"
+#include "variants/model/lm/key_steps.h"
 
 enum { TEXT = 400, BATCH = 2 };
 
@@ -51,9 +51,7 @@ static void expect_same_text(const char *backend, enum elem elem, double bound)
                     cr_assert_leq(fabs((double)many[i] - (double)one[i]), bound * largest,
                                   "%s %s window %d, in pieces of %d: %g, not %g", backend, names[n],
                                   c.window, L, (double)many[i], (double)one[i]);
-                free(many);
             }
-            free(one);
         }
 }
 
@@ -69,8 +67,7 @@ Test(kv_dtype, decoding_is_one_pass_within_rounding, .timeout = 120)
 
     for (size_t k = 0; k < ARRAY_LEN(names); k++) {
         struct engine g;
-        struct err e;
-        if (engine_open(&g, names[k], 1, NULL, &e) == OK)
+        if (engine_open(&g, names[k], 1, NULL, &failure) == OK)
             for (enum elem elem = ELEM_BF16; elem <= ELEM_Q8; elem++)
                 expect_same_text(names[k], elem, (elem == ELEM_Q8 ? 4 : 2) * 0x1p-8);
     }
@@ -84,17 +81,16 @@ static struct key_steps steps_with(float times)
     struct engine g;
     struct arena a = {0};
     struct lm m;
-    struct err e;
     int32_t ids[L];
 
     for (int i = 0; i < L; i++)
         ids[i] = i % 11;
-    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK);
-    cr_assert_eq(lm_init(&m, &c, &e), OK, "%s", e.msg);
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &failure), OK);
+    MUST(lm_init(&m, &c, &failure));
     for (int pass = 0; pass < 2; pass++) {
-        cr_assert_eq(lm_bind(&m, &g, MEM_KV, (struct extent){1, L, L}, &a, &e), OK, "%s", e.msg);
+        MUST(lm_bind(&m, &g, MEM_KV, (struct extent){1, L, L}, &a, &failure));
         if (pass == 0)
-            cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK);
+            cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure), OK);
     }
     params_init(&m.params, 1, 1);
     const struct param *const k = params_find(&m.params, "layers.1.attn.k.weight");

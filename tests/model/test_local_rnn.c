@@ -3,7 +3,7 @@
  * LocalRNN: a model of its cells against windows run one by one, and streams against one pass.
  * Gradients: test_grad_lm.c. Golden files compare it with the published code. */
 #include "tests/support/bound_layer.h"
-#include "tests/support/rnn_case.h"
+#include "tests/support/kernel/rnn_case.h"
 
 enum { D = 6, B = 2, L = 7 };
 
@@ -18,8 +18,9 @@ static void open_window(struct bound *t, const char *backend, enum rnn_cell_kind
 /* The last state of one window [n,D], `zeros` of whose rows come first. */
 static void window_by_hand(const struct bound *t, const double *rows, int n, double *h)
 {
-    const float *W = t->p.v[0].data, *R = t->p.v[1].data, *b = t->p.v[2].data, *c = t->p.v[3].data;
-    const int G = rnn_cell_gates(t->c.rnn_cell);
+    const float *W = t->l.p.v[0].data, *R = t->l.p.v[1].data, *b = t->l.p.v[2].data,
+                *c = t->l.p.v[3].data;
+    const int G = rnn_cell_gates(t->l.c.rnn_cell);
     double cell[D] = {0};
 
     memset(h, 0, D * sizeof(*h));
@@ -73,7 +74,6 @@ ParameterizedTest(int *b, local_rnn, is_its_windows)
             const double error = case_error(t.y, want, B * L * D);
             cr_expect(error < 1, "%s, %s, window %d: %.3g x its limit", backends[*b]->name,
                       rnn_cell_name[kind], windows[w], error);
-            bound_close(&t);
         }
 }
 
@@ -97,22 +97,31 @@ Test(local_rnn, carried_windows_are_one_pass)
     for (int kind = 0; kind < CELL_KINDS; kind++)
         for (int score_residual = 0; score_residual < 2; score_residual++) {
             const struct config c = model_of((enum rnn_cell_kind)kind, 5, score_residual);
-            struct model one, many;
-            model_open(&one, &c, "ref", 1, MEM_NONE, (struct extent){2, TEXT, 0});
-            float *const want = model_stream(&one, 0, 2, TEXT, TEXT);
+            float *const want =
+                model_logits(&c, "ref", 1, MEM_NONE, (struct extent){2, TEXT, 0}, TEXT, TEXT);
             for (int segment = 1; segment <= 6; segment += 2) {
-                model_open(&many, &c, "ref", 1, segment % 3 ? MEM_HIDDEN : MEM_KV,
-                           (struct extent){2, segment, TEXT});
-                float *const got = model_stream(&many, 0, 2, TEXT, segment);
+                float *const got = model_logits(&c, "ref", 1, segment % 3 ? MEM_HIDDEN : MEM_KV,
+                                                (struct extent){2, segment, TEXT}, TEXT, segment);
                 cr_expect((memcmp(got, want, n * sizeof(float)) == 0) == (score_residual == 1),
                           "%s, carry %d, segments of %d", rnn_cell_name[kind], score_residual,
                           segment);
-                free(got);
-                model_close(&many);
             }
-            free(want);
-            model_close(&one);
         }
+}
+
+/* As many in each of a layer, none of them another's. */
+Test(local_rnn, each_has_its_own_weights)
+{
+    const struct config c = model_of(CELL_GRU, 3, true);
+    struct model m;
+    int n[2] = {0};
+
+    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 4, 0});
+    for (int i = 0; i < m.lm.params.n; i++)
+        for (int r = 0; r < 2; r++)
+            n[r] +=
+                strncmp(m.lm.params.v[i].name, r ? "layers.0.rnn.1." : "layers.0.rnn.0.", 15) == 0;
+    cr_expect(n[0] > 0 && n[0] == n[1], "%d, %d", n[0], n[1]);
 }
 
 /* Per row and LocalRNN: 2 G D^2 for the row and as much for each of its steps but the first. */
@@ -131,18 +140,15 @@ Test(local_rnn, costs_what_it_multiplies)
                        4 * product * 2 * (5 + 5 * 3), 1e-6);
     cr_expect_float_eq(lm_grad_flop(&m.lm, 2, 5, 9) - lm_grad_flop(&plain.lm, 2, 5, 9),
                        2 * 4 * product * 2 * (5 + 3 + 5 * 3), 1e-6);
-    model_close(&m), model_close(&plain);
 }
 
 Test(local_rnn, choices_that_make_no_sense)
 {
     struct config c = model_of(CELL_RNN, 0, true);
-    struct err e = {""};
 
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect_not_null(strstr(e.msg, "rnn_window"), "%s", e.msg);
+    REFUSED(config_check(&c, &failure), E_USAGE, "rnn_window");
     c.rnn_window = 1, c.rnn_layers = MAX_RNNS + 1;
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
     c.rnn_layers = MAX_RNNS;
-    cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
+    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
 }

@@ -3,7 +3,7 @@
  * Mamba: its layer against the equations in double, in one segment and in several with the states
  * carried on, on every backend; gradients against finite differences; sizes and initial values. */
 #include "tests/support/bound_layer.h"
-#include "variants/model/settings.h"
+#include "variants/model/config/settings.h"
 
 #include <criterion/parameterized.h>
 
@@ -13,10 +13,9 @@ enum { B = 2, L = 11, D = 12, H = 3, INNER = 3 * 49, STATES = 16, RANK = 5, TAPS
 static void open_bound(struct bound *t, const char *backend, int threads)
 {
     struct config c = config_default(variant_find("mamba"), D, H, STATES, 8, 1, 9);
-    struct err e = {""};
 
     c.dv = INNER / H;
-    cr_assert_eq(config_set(&c, "lora", "5", &e), OK, "%s", e.msg);
+    MUST(config_set(&c, "lora", "5", &failure));
     bound_open(t, c, backend, threads, B, L, 1);
 }
 
@@ -27,7 +26,7 @@ static const struct param *param_of(const struct bound *t, const char *name)
     char full[64];
 
     snprintf(full, sizeof(full), "attn.%s", name);
-    const struct param *const p = params_find(&t->p, full);
+    const struct param *const p = params_find(&t->l.p, full);
     cr_assert_not_null(p, "%s", full);
     return p;
 }
@@ -82,10 +81,9 @@ static void row_by_hand(const struct bound *t, struct past *past, const float *i
 
 static double error_of(const struct bound *t)
 {
-    float *const want = guarded(B * L * D);
-    struct past *const past = calloc(1, sizeof(*past));
+    float *const want = fenced(B * L * D);
+    struct past *const past = room(1, sizeof(*past));
 
-    cr_assert_not_null(past);
     for (int b = 0; b < B; b++) {
         memset(past, 0, sizeof(*past));
         for (int i = 0; i < L; i++) {
@@ -95,10 +93,7 @@ static double error_of(const struct bound *t)
                 want[(b * L + i) * D + e] = (float)y[e];
         }
     }
-    const double error = case_error(t->y, want, B * L * D);
-    free(past);
-    release(want);
-    return error;
+    return case_error(t->y, want, B * L * D);
 }
 
 /* Cut into segments of this many rows, the last one shorter: the states carry the rest. */
@@ -114,12 +109,11 @@ ParameterizedTest(int *b, mamba, is_its_equations)
             for (int from = 0; from < L; from += lengths[i]) {
                 const int n = min_int(lengths[i], L - from);
                 bound_run(&t, from, n);
-                sublayer_commit(t.sublayers.at, n);
+                sublayer_commit(t.l.list.at, n);
             }
             const double error = error_of(&t);
             cr_expect_lt(error, 1, "%s, segments of %d: %.3g", backends[*b]->name, lengths[i],
                          error);
-            bound_close(&t);
         }
 }
 
@@ -132,7 +126,6 @@ ParameterizedTest(int *b, mamba, gradients_are_differences, .timeout = 240)
 
     open_bound(&t, backends[*b]->name, 2);
     bound_expect_gradients(&t);
-    bound_close(&t);
 }
 
 /* ---- sizes --------------------------------------------------------------------------------- */
@@ -145,19 +138,18 @@ Test(mamba, sizes_and_initial_values)
     struct params p = {0};
     struct arena a = {0};
     struct sublayers s;
-    struct err e;
     int dh, F;
     size_t n = 0;
 
     variant_sizes(v, 192, 4, &dh, &F);
     c = config_default(v, 192, 4, dh, F, 1, 9);
     cr_expect_eq(dh, 16);
-    cr_assert_eq(sublayers_init_operator(&s, &c, &p, 0, &e), OK);
+    cr_assert_eq(sublayers_init_operator(&s, &c, &p, 0, &failure), OK);
     for (int i = 0; i < p.n; i++)
         n += p.v[i].n;
     cr_expect(n > 4 * 192 * 192 && n < 5 * 192 * 192, "%zu", n);
     params_place(&p, &a);
-    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK);
+    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure), OK);
     params_place(&p, &a);
     params_init(&p, SEED, 1);
     const struct param *const rates = params_find(&p, "attn.A_log");

@@ -3,44 +3,15 @@
  * Muon against its equations, computed here in double by plain loops: wide, high and square
  * matrices, several maps in one tensor, both scales, and any number of threads to the same bits. */
 #include "variants/base/rng.h"
-#include "variants/model/optimizer.h"
 
+#include "tests/support/bound_optimizer.h"
 #include "tests/support/every_backend.h"
+#include "tests/support/kernel/simd.h"
 #include "tests/support/open_engine.h"
-#include "tests/support/simd.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct bound {
-    struct params p;
-    struct optimizer o;
-    struct arena a;
-};
-
-static void bind(struct bound *b)
-{
-    struct err e;
-
-    for (int pass = 0; pass < 2; pass++) {
-        params_place(&b->p, &b->a);
-        params_place_grad(&b->p, &b->a);
-        optimizer_bind(&b->o, &b->p, &b->a);
-        if (pass == 0)
-            cr_assert_eq(arena_place(&b->a, HUGE_NEVER, NULL, NULL, &e), OK);
-    }
-    optimizer_reset(&b->o, &b->p);
-    params_init(&b->p, 3, 1);
-}
-
-static void release(struct bound *b)
-{
-    optimizer_free(&b->o);
-    params_free(&b->p);
-    arena_release(&b->a);
-}
 
 /* y [m,n] = a [m,k] b [k,n], or b [n,k] turned. */
 static void product(double *y, const double *a, const double *b, int m, int k, int n, bool turned)
@@ -63,9 +34,9 @@ static void orthogonal(double *x, int r, int c)
         norm += x[e] * x[e];
     for (int e = 0; e < r * c; e++)
         x[e] /= sqrt(norm) + 1e-7;
-    double *const a = calloc((size_t)(r * r), sizeof(*a)),
-                  *const b = calloc((size_t)(r * r), sizeof(*b)),
-                  *const y = calloc((size_t)(r * c), sizeof(*y));
+    double *const a = room((size_t)(r * r), sizeof(*a)),
+                  *const b = room((size_t)(r * r), sizeof(*b)),
+                  *const y = room((size_t)(r * c), sizeof(*y));
     for (int step = 0; step < 5; step++) {
         product(a, x, x, r, c, r, true);
         product(b, a, a, r, r, r, false);
@@ -75,7 +46,6 @@ static void orthogonal(double *x, int r, int c)
         for (int e = 0; e < r * c; e++)
             x[e] = 3.4445 * x[e] + y[e];
     }
-    free(a), free(b), free(y);
 }
 
 /* One map w [rows,columns] with momentum m after a gradient g. */
@@ -84,7 +54,7 @@ static void exact_step(double *w, double *m, const double *g, int rows, int colu
 {
     const int n = rows * columns;
     const bool high = rows > columns;
-    double *const x = calloc((size_t)n, sizeof(*x));
+    double *const x = room((size_t)n, sizeof(*x));
 
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < columns; j++) {
@@ -99,7 +69,6 @@ static void exact_step(double *w, double *m, const double *g, int rows, int colu
         for (int j = 0; j < columns; j++)
             w[i * columns + j] = w[i * columns + j] * (1 - lr * decay) -
                                  lr * s * x[high ? j * rows + i : i * columns + j];
-    free(x);
 }
 
 static void declare(struct params *p)
@@ -131,11 +100,12 @@ static void expect_steps(struct bound *b, const struct engine *g, enum muon_scal
     b->o.decays = 1u << PARAM_MATRICES;
     declare(&b->p);
     bind(b);
+    params_init(&b->p, 3, 1);
     double *w[ARRAY_LEN(shapes)], *m[ARRAY_LEN(shapes)], *d[ARRAY_LEN(shapes)];
     for (int i = 0; i < b->p.n; i++) {
         const struct param *const p = &b->p.v[i];
-        w[i] = calloc(p->n, sizeof(double)), m[i] = calloc(p->n, sizeof(double));
-        d[i] = calloc(p->n, sizeof(double));
+        w[i] = room(p->n, sizeof(double)), m[i] = room(p->n, sizeof(double));
+        d[i] = room(p->n, sizeof(double));
         for (size_t e = 0; e < p->n; e++)
             w[i][e] = (double)p->data[e];
     }
@@ -160,7 +130,6 @@ static void expect_steps(struct bound *b, const struct engine *g, enum muon_scal
             off = fmax(off, fabs((double)p->data[e] - w[i][e]));
         /* 1e-4 of a step of lr s, and the weights' own rounding */
         cr_expect_lt(off, 1e-4 * lr * 2 + 1e-6, "%s, scale %d: off by %g", p->name, (int)by, off);
-        free(w[i]), free(m[i]), free(d[i]);
     }
 }
 
@@ -173,7 +142,6 @@ ParameterizedTest(const int *which, muon, takes_the_steps_of_its_equations)
     for (int by = MUON_ADAMW; by <= MUON_SHAPE; by++) {
         struct bound b = {0};
         expect_steps(&b, &g, (enum muon_scale)by);
-        release(&b);
     }
 }
 
@@ -181,21 +149,20 @@ ParameterizedTest(const int *which, muon, takes_the_steps_of_its_equations)
 static double *step_of(const char *backend, bool rounds, int rows, int columns)
 {
     struct engine g = open_engine(backend, 2);
-    struct err e;
     struct bound b = {.o.kind = OPTIMIZER_MUON, .o.scale = MUON_SHAPE};
     const size_t n = (size_t)rows * (size_t)columns;
 
-    if (rounds && engine_train_in(&g, ELEM_BF16, &e) != OK)
-        cr_skip_test("%s", e.msg);
-    double *const x = calloc(n, sizeof(*x));
+    if (rounds && engine_train_in(&g, ELEM_BF16, &failure) != OK)
+        cr_skip_test("%s", failure.msg);
+    double *const x = room(n, sizeof(*x));
     params_matrix(&b.p, rows, columns, "", "w");
     bind(&b);
+    params_init(&b.p, 3, 1);
     memset(b.p.v[0].data, 0, n * sizeof(float));
     rng_normal(b.p.v[0].grad, n, 7, 0, 0, 1);
     optimizer_step(&b.o, &b.p, &g, 1, 1);
     for (size_t i = 0; i < n; i++)
         x[i] = -(double)b.p.v[0].data[i];
-    release(&b);
     return x;
 }
 
@@ -227,7 +194,6 @@ ParameterizedTest(const int *which, muon, rounds_in_mixed_precision)
     cr_expect_lt(distance(got, exact, N), 0.04);
     cr_expect_gt(distance(rounded, exact, N), 0.001, "nothing is rounded");
     cr_expect_lt(distance(got, rounded, N), 0.1 * distance(rounded, exact, N));
-    free(got), free(rounded), free(exact);
 }
 
 /* Matrices between layers are Muon's; of all else the bits are those of AdamW. */
@@ -245,6 +211,7 @@ Test(muon, leaves_the_rest_to_adamw)
         params_vector(&b->p, INIT_ZERO, 0, 5, "", "bias");
         params_add(&b->p, INIT_TABLE, 0, 2, (const int[]){7, 5}, "%s", "table");
         bind(b);
+        params_init(&b->p, 3, 1);
         for (int p = 0; p < b->p.n; p++)
             rng_normal(b->p.v[p].grad, b->p.v[p].n, 2, (uint64_t)p, 0, 1);
         optimizer_step(&b->o, &b->p, &g, 0.01, 1);
@@ -257,8 +224,6 @@ Test(muon, leaves_the_rest_to_adamw)
     cr_expect_eq(both[1].a.part[PART_OPTIMIZER] - both[0].a.part[PART_OPTIMIZER],
                  30 * sizeof(float));
     cr_expect_eq(both[0].a.part[PART_SCRATCH], (2 * 30 + 2 * 25) * sizeof(float));
-    for (int i = 0; i < 2; i++)
-        release(&both[i]);
 }
 
 /* Sizes that threads share. */
@@ -270,12 +235,12 @@ Test(muon, threads_change_nothing)
         struct bound b[2] = {{.o.kind = OPTIMIZER_MUON}, {.o.kind = OPTIMIZER_MUON}};
         for (int t = 0; t < 2; t++) {
             struct engine g;
-            struct err e;
-            if (engine_open(&g, names[k], 1 + 2 * t, NULL, &e) != OK)
+            if (engine_open(&g, names[k], 1 + 2 * t, NULL, &failure) != OK)
                 break;
             give_room(&g);
             params_matrix(&b[t].p, 150, 131, "", "high");
             bind(&b[t]);
+            params_init(&b[t].p, 3, 1);
             for (int step = 0; step < 2; step++) {
                 rng_normal(b[t].p.v[0].grad, b[t].p.v[0].n, 4, (uint64_t)step, 0, 1);
                 optimizer_step(&b[t].o, &b[t].p, &g, 0.02, 1);
@@ -284,8 +249,6 @@ Test(muon, threads_change_nothing)
         if (b[1].p.n)
             cr_expect_arr_eq(b[0].p.v[0].data, b[1].p.v[0].data, b[0].p.v[0].n * sizeof(float),
                              "%s", names[k]);
-        for (int t = 0; t < 2; t++)
-            release(&b[t]);
     }
 }
 
@@ -298,9 +261,9 @@ Test(muon, a_gradient_of_zero)
 
     params_matrix(&b.p, 3, 4, "", "w");
     bind(&b);
+    params_init(&b.p, 3, 1);
     memset(b.p.v[0].grad, 0, sizeof(before));
     memcpy(before, b.p.v[0].data, sizeof(before));
     optimizer_step(&b.o, &b.p, &g, 0.1, 1);
     cr_expect_arr_eq(b.p.v[0].data, before, sizeof(before));
-    release(&b);
 }

@@ -2,42 +2,12 @@
  *
  * The optimiser against its equations, computed here in double: steps, which parameters decay, the
  * place of eps, and the norm of the gradient at sizes that divide badly. */
-#include "variants/model/optimizer.h"
+#include "tests/support/bound_optimizer.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 
 enum { MATRICES = 1 << PARAM_MATRICES };
 static const struct engine alone = {.threads = 1}; /* AdamW needs no operations */
-
-/* Parameters with gradients and moments of their own. */
-struct bound {
-    struct params p;
-    struct optimizer o;
-    struct arena a;
-};
-
-/* Call once the parameters are declared. */
-static void bind(struct bound *b)
-{
-    struct err e;
-
-    for (int pass = 0; pass < 2; pass++) {
-        params_place(&b->p, &b->a);
-        params_place_grad(&b->p, &b->a);
-        optimizer_bind(&b->o, &b->p, &b->a);
-        if (pass == 0)
-            cr_assert_eq(arena_place(&b->a, HUGE_NEVER, NULL, NULL, &e), OK);
-    }
-    optimizer_reset(&b->o, &b->p);
-}
-
-static void release(struct bound *b)
-{
-    optimizer_free(&b->o);
-    params_free(&b->p);
-    arena_release(&b->a);
-}
 
 /* One number and its moments. */
 struct exact {
@@ -73,7 +43,6 @@ Test(optimizer, adds_the_steps_of_buffers)
     cr_expect_lt(b.p.v[0].data[0], 1);
     optimizer_step(&b.o, &b.p, &alone, 0, 0.5);
     cr_expect_eq(b.p.v[1].data[0], 1.25f);
-    release(&b);
 }
 
 Test(optimizer, takes_the_steps_of_its_equations)
@@ -93,7 +62,6 @@ Test(optimizer, takes_the_steps_of_its_equations)
         cr_expect_float_eq(b.p.v[0].data[0], s.x, 1e-6, "step %d", t);
     }
     cr_expect_eq(b.o.step, 3);
-    release(&b);
 }
 
 /* Each group decays if it is chosen, and no other does. */
@@ -128,7 +96,6 @@ Test(optimizer, decays_the_groups_that_are_chosen)
                                    b.p.v[i].name, k, (double)b.p.v[i].data[k], s.x);
             optimizer_reset(&b.o, &b.p);
         }
-        release(&b);
     }
 }
 
@@ -149,7 +116,6 @@ Test(optimizer, adds_eps_outside_of_the_root)
         cr_expect_float_eq(b.p.v[0].data[k], want, 1e-5 * lr, "%g: moved by %g, not %g", g[k],
                            (double)b.p.v[0].data[k], want);
     }
-    release(&b);
 }
 
 /* Ones: each element counts once. Sizes around multiples of the blocks that the sum is cut into,
@@ -171,7 +137,6 @@ Test(optimizer, norm_counts_every_element)
             const double got = grad_norm(&b.p, threads);
             cr_expect_float_eq(got * got, sizes[i] + 12, 1e-9 * sizes[i], "%d elements, %d threads",
                                sizes[i], threads);
-            release(&b);
         }
 }
 
@@ -186,10 +151,9 @@ Test(optimizer, frozen_gradients_clip_nothing)
         const struct optimizer like = {
             .kind = (enum optimizer_kind)kind, .weight_decay = 0.1, .decays = MATRICES};
         struct engine engine;
-        struct err e = {""};
         struct bound both = {.o = like}, one = {.o = like};
         double norm[2];
-        cr_assert_eq(engine_open(&engine, "ref", 1, NULL, &e), OK, "%s", e.msg);
+        MUST(engine_open(&engine, "ref", 1, NULL, &failure));
         params_matrix(&both.p, N, 3, "layers.0.", "frozen");
         both.p.v[0].frozen = true;
         for (int i = 0; i < 2; i++) {
@@ -219,6 +183,5 @@ Test(optimizer, frozen_gradients_clip_nothing)
                              "%s: %s", optimizer_name[kind], one.p.v[p].name);
         for (size_t k = 0; k < both.p.v[0].n; k++)
             cr_expect_eq(both.p.v[0].data[k], 1, "%s", optimizer_name[kind]);
-        release(&both), release(&one);
     }
 }

@@ -2,20 +2,18 @@
  *
  * The list of a model's tensors: shapes and names as declared, values a function of seed and name
  * alone. */
+#include "tests/support/failure.h"
 #include "variants/variant.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static void place(struct params *p, struct arena *a)
 {
-    struct err e;
-
     *a = (struct arena){0};
     params_place(p, a);
-    cr_assert_eq(arena_place(a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    MUST(arena_place(a, HUGE_NEVER, NULL, NULL, &failure));
     params_place(p, a);
 }
 
@@ -142,21 +140,32 @@ Test(params, ramps_and_counts)
     params_free(&p);
 }
 
-/* Factors that start training at 0; the rest is as in other models. */
+/* Norms, biases and tables begin as in papers; maps as in a benchmark. */
 Test(params, what_training_begins_with)
 {
+    enum { ROWS = 40, N = 64 };
+    static const enum init kinds[] = {INIT_OFF, INIT_ZERO, INIT_ONE, INIT_TABLE, INIT_LINEAR};
+    static const double mean[] = {0, 0, 1, 0, 0}, sd[] = {0, 0, 0, 0.02, 0.125};
     struct params p = {0}, q = {0};
     struct arena a, b;
 
-    for (struct params *each = &p; each; each = each == &p ? &q : NULL) {
-        params_vector(each, INIT_OFF, 0, 3, "", "off");
-        params_matrix(each, 3, 5, "", "linear");
-    }
+    for (struct params *each = &p; each; each = each == &p ? &q : NULL)
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+            params_add(each, kinds[k], 0, 2, (const int[]){ROWS, N}, "t%zu", k);
     place(&p, &a), place(&q, &b);
     params_init(&p, 7, 1), params_init_training(&q, 7, 1, 1);
-    for (int i = 0; i < 3; i++)
-        cr_expect(p.v[0].data[i] != 0 && q.v[0].data[i] == 0);
-    cr_expect_arr_eq(p.v[1].data, q.v[1].data, 15 * sizeof(float));
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+        double off = 0, square = 0, spread = 0;
+        for (int i = 0; i < ROWS * N; i++) {
+            const double x = (double)q.v[k].data[i] - mean[k];
+            off += x, square += x * x;
+            spread += fabs((double)p.v[k].data[i] - mean[k]);
+        }
+        cr_expect(fabs(off) / (ROWS * N) <= 0.1 * sd[k], "t%zu: %g", k, off);
+        cr_expect(fabs(sqrt(square / (ROWS * N)) - sd[k]) <= 0.05 * sd[k], "t%zu: %g", k, square);
+        cr_expect(spread > ROWS * N * 0.01, "a benchmark's t%zu: %g", k, spread);
+    }
+    cr_expect_arr_eq(p.v[4].data, q.v[4].data, ROWS * N * sizeof(float));
     arena_release(&a), arena_release(&b);
     params_free(&p), params_free(&q);
 }
@@ -196,15 +205,13 @@ Test(params, a_stack_is_one_matrix)
 /* Two lists, one with the matrices stacked and one with them in one tensor, pack to the same. */
 static void pack_one(struct params *p, const struct engine *g, struct arena *a)
 {
-    struct err e;
-
     *a = (struct arena){0};
     for (int pass = 0; pass < 2; pass++) {
         params_place(p, a);
         params_place_grad(p, a);
         params_place_packed(p, g, 64, a);
         if (pass == 0)
-            cr_assert_eq(arena_place(a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+            MUST(arena_place(a, HUGE_NEVER, NULL, NULL, &failure));
     }
     for (int i = 0; i < p->n; i++)
         for (size_t j = 0; j < p->v[i].n; j++)
@@ -243,8 +250,7 @@ Test(params, a_stack_packs_as_one_matrix)
 
     for (int i = 0; backends[i]; i++) {
         struct engine g;
-        struct err e;
-        if (engine_open(&g, backends[i]->name, 1, NULL, &e) != OK)
+        if (engine_open(&g, backends[i]->name, 1, NULL, &failure) != OK)
             continue;
         packed += g.packed_floats != NULL;
         expect_same_packed(&g);

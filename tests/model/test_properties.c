@@ -4,10 +4,10 @@
  * nothing before them, a text can be cut anywhere, decoding is the same as reading, positions go on
  * beyond any table, seeds make a difference. Lengths are those that nothing divides. Where a
  * property does not hold by design, the variant's own description says so. */
+#include "tests/support/kernel/simd.h"
 #include "tests/support/model.h"
 #include "tests/support/property.h"
 #include "tests/support/sanitized.h"
-#include "tests/support/simd.h"
 #include "variants/model/attention/around.h"
 
 enum { LONGEST = 131, V = 11 };
@@ -19,12 +19,9 @@ static int turn;
 /* In its own form, at sizes that all differ. */
 static struct config own_config(int v)
 {
-    int gate = -1;
+    const struct form form = default_form(v);
+    struct config c = wired(&form, turn);
 
-    for (int i = 0; gates[i]; i++)
-        if (gates[i] == variants[v]->gate)
-            gate = i;
-    struct config c = wired(&(struct form){v, gate, (int)variants[v]->wiring}, turn);
     c.max_seq = LONGEST;
     snprintf(form_now, sizeof(form_now), "%s, turn %d", variants[v]->name, turn);
     return c;
@@ -61,9 +58,8 @@ static const char *other_backend(void)
 static float *logits_changed(struct model *m, int L, int from)
 {
     int32_t tokens[LONGEST];
-    float *const all = calloc((size_t)(L * V), sizeof(*all));
+    float *const all = room((size_t)(L * V), sizeof(*all));
 
-    cr_assert_not_null(all);
     for (int t = 0; t < L; t++)
         tokens[t] = t < from ? token_of(m, 0, t) : (token_of(m, 0, t) + 1 + t % 3) % V;
     lm_forget(&m->lm);
@@ -93,10 +89,7 @@ static void expect_causal(const struct config *c, const char *backend, int L)
                       "%s, %s: token %d of %d changes a row before it", form_now, backend, from, L);
         cr_expect_neq(memcmp(got + before, want + before, sizeof(float) * V), 0,
                       "%s: token %d of %d changes nothing", form_now, from, L);
-        free(got);
     }
-    free(want);
-    model_close(&m);
 }
 
 EACH_VARIANT(properties, later_tokens_change_nothing)
@@ -144,10 +137,6 @@ EACH_VARIANT(properties, narrow_weights_are_rounded_ones)
     lm_build_tables(&narrow.lm, &narrow.g);
     float *const want = logits_changed(&wide, L, L), *const got = logits_changed(&narrow, L, L);
     cr_expect_arr_eq(got, want, sizeof(float) * L * V, "%s", variants[v]->name);
-    free(got);
-    free(want);
-    model_close(&narrow);
-    model_close(&wide);
 }
 
 /* ---- cuts ------------------------------------------------------------------------------------ */
@@ -175,10 +164,9 @@ static int piece(int way, int i)
 static float *logits_cut(const struct config *c, const char *backend, enum mem_kind kind, int way)
 {
     const struct extent max = {2, 11, kind == MEM_STATE ? 0 : CUT_TEXT};
-    float *const all = calloc(2 * CUT_TEXT * V, sizeof(*all));
+    float *const all = room(2 * CUT_TEXT * V, sizeof(*all));
     struct model m;
 
-    cr_assert_not_null(all);
     model_open(&m, c, backend, 1, kind, max);
     lm_build_tables(&m.lm, &m.g);
     for (int t = 0, i = 0, n; t < CUT_TEXT; t += n, i++) {
@@ -189,7 +177,6 @@ static float *logits_cut(const struct config *c, const char *backend, enum mem_k
             memcpy(all + (b * CUT_TEXT + t) * V, m.lm.logits + b * n * V,
                    sizeof(float) * (size_t)(n * V));
     }
-    model_close(&m);
     return all;
 }
 
@@ -204,7 +191,6 @@ static void expect_cut(const struct config *c, const char *backend, const float 
             const double error = case_error(got, want, 2 * CUT_TEXT * V);
             cr_assert_lt(error, strcmp(backend, "ref") == 0 ? 0.01 : 1, "%s, %s, %s, way %d: %.3g",
                          form_now, backend, mem_kind_name[kind], way, error);
-            free(got);
         }
     }
 }
@@ -226,7 +212,6 @@ EACH_VARIANT(properties, a_text_can_be_cut_anywhere)
         expect_cut(&c, "ref", want);
         if (other_backend())
             expect_cut(&c, other_backend(), want);
-        free(want);
     }
     property(variants[v], "cut anywhere, decode = prefill", why ? why : "yes");
 }
@@ -243,7 +228,7 @@ static void start_at(struct model *m, int64_t position)
     for (int i = 0; i < m->lm.sublayers.n; i++) {
         struct sublayer *const s = &m->lm.sublayers.at[i];
         s->memory.seen = position;
-        if (s->kind == &sublayer_attention || s->kind == &sublayer_latent)
+        if (s->kind == &sublayer_attention || s->kind == &sublayer_remembering)
             s->state.attention.keys.seen = s->state.attention.values.seen =
                 s->state.attention.beside.seen = position;
         if (s->kind == &sublayer_steps)
@@ -254,10 +239,9 @@ static void start_at(struct model *m, int64_t position)
 static float *logits_from(const struct config *c, enum mem_kind kind, int64_t position)
 {
     const struct extent max = {1, 3, kind == MEM_STATE ? 0 : FAR_TEXT};
-    float *const all = calloc(FAR_TEXT * V, sizeof(*all));
+    float *const all = room(FAR_TEXT * V, sizeof(*all));
     struct model m;
 
-    cr_assert_not_null(all);
     model_open(&m, c, "ref", 1, kind, max);
     lm_build_tables(&m.lm, &m.g);
     start_at(&m, position);
@@ -267,7 +251,6 @@ static float *logits_from(const struct config *c, enum mem_kind kind, int64_t po
         lm_commit(&m.lm, n);
         memcpy(all + t * V, m.lm.logits, sizeof(float) * (size_t)(n * V));
     }
-    model_close(&m);
     return all;
 }
 
@@ -305,9 +288,7 @@ EACH_VARIANT(properties, positions_go_on)
                 cr_assert(isfinite(got[i]), "%s from %d", form_now, (int)starts[k]);
             cr_assert(why ? why != absolute || error > 1 : error < 1, "%s, %s, from %d: %.3g",
                       form_now, mem_kind_name[kind], (int)starts[k], error);
-            free(got);
         }
-        free(want);
     }
     property(variants[v], "moves to 65536 and beyond", why ? why : "yes");
 }
@@ -340,7 +321,5 @@ EACH_VARIANT(properties, seeds_make_other_weights)
         drawn += is_drawn(p);
     }
     cr_expect_gt(drawn, 0, "%s", form_now);
-    for (int i = 0; i < 3; i++)
-        model_close(&m[i]);
     property(variants[v], "seeds", "yes");
 }

@@ -10,8 +10,8 @@
 #include "variants/steps/mix.h"
 
 #include "harness/worker/job.h"
+#include "tests/support/failure.h"
 
-#include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +23,7 @@ TestSuite(registry, .timeout = 240);
 
 enum { MOST = 2048 }; /* bytes of a struct */
 
-Test(registry, lacks_nothing)
-{
-    struct err e = {""};
-
-    cr_expect_eq(registry_check(&e), OK, "%s", e.msg);
-}
+Test(registry, lacks_nothing) { cr_expect_eq(registry_check(&failure), OK, "%s", failure.msg); }
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
@@ -134,11 +129,10 @@ Test(registry, names_that_two_have)
     static const struct needs needs = {.noun = "gate"};
     const struct entry list[] = {{"a", &a}, {"b", &b}, {"c", &c}, {0}};
     const struct registered all = {&needs, list}, two = {&needs, list + 1};
-    struct err e;
 
-    cr_expect_eq(registry_names(&all, &e), E_UNSUPPORTED);
-    cr_expect_str_eq(e.msg, "gate c has the name \"gru\", as a has  -> another .name");
-    cr_expect_eq(registry_names(&two, &e), OK);
+    cr_expect_eq(registry_names(&all, &failure), E_UNSUPPORTED);
+    cr_expect_str_eq(failure.msg, "gate c has the name \"gru\", as a has  -> another .name");
+    cr_expect_eq(registry_names(&two, &failure), OK);
 }
 
 /* A mixer without its word would be found by no list, and no case would run it. */
@@ -154,7 +148,6 @@ Test(registry, parts_of_a_variant_are_in_lists)
     struct variant v[8];
     static const char *const words[] = {"MIXERS",   "POSITIONS", "GATES", "FFNS",
                                         "QKV_MAPS", "MEMS",      "EXTRAS"};
-    struct err e = {""};
 
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
         v[i] = *plain;
@@ -166,23 +159,20 @@ Test(registry, parts_of_a_variant_are_in_lists)
     v[5].mem = &mem;
     v[6].attn_extra = &pos;
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        cr_expect_eq(registry_parts(&v[i], &e), E_UNSUPPORTED, "%s", words[i]);
-        cr_expect(strstr(e.msg, "variant gla: its .") && strstr(e.msg, words[i]), "%s", e.msg);
+        REFUSED(registry_parts(&v[i], &failure), E_UNSUPPORTED, "variant gla: its .", words[i]);
     }
-    cr_expect_eq(registry_parts(&v[7], &e), OK, "%s", e.msg);
+    cr_expect_eq(registry_parts(&v[7], &failure), OK, "%s", failure.msg);
 }
 
 Test(registry, what_a_backend_inherits)
 {
     struct backend b = backend_ref;
-    struct err e;
 
-    cr_expect_eq(registry_backend(&b, "foo", &e), OK);
+    cr_expect_eq(registry_backend(&b, "foo", &failure), OK);
     b.inherits = "simd";
-    cr_expect_eq(registry_backend(&b, "foo", &e), OK);
+    cr_expect_eq(registry_backend(&b, "foo", &failure), OK);
     b.inherits = "smid";
-    cr_expect_eq(registry_backend(&b, "foo", &e), E_UNSUPPORTED);
-    cr_expect(strstr(e.msg, "backend foo inherits"), "%s", e.msg);
+    REFUSED(registry_backend(&b, "foo", &failure), E_UNSUPPORTED, "backend foo inherits");
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -289,13 +279,11 @@ Test(registry, steps_of_a_variant)
 {
     struct mixer mixer = *mixer_find("gla");
     struct variant v = *variant_find("gla");
-    struct err e;
 
     v.mixer = &mixer;
-    cr_expect_eq(registry_steps(&v, &e), OK);
+    cr_expect_eq(registry_steps(&v, &failure), OK);
     mixer.build = build_narrow_g;
-    cr_expect_eq(registry_steps(&v, &e), E_UNSUPPORTED);
-    cr_expect(strstr(e.msg, "steps of mixer gla: "), "%s", e.msg);
+    REFUSED(registry_steps(&v, &failure), E_UNSUPPORTED, "steps of mixer gla: ");
 }
 
 /* ---- what a small training needs ------------------------------------------------------------- */
@@ -309,16 +297,13 @@ static void use(const struct config *c)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct options o;
-        struct plan p;
         struct job j;
-        must_plan(&p, &o, lines[i]);
+        struct plan p = planned("%s", lines[i]);
         struct config *const own = &p.cases[0].config;
         *own = *c;
         if (job_open(&j, &p.cases[0], NULL) == OK && job_place(&j, NULL, NULL, NULL) == OK)
             job_run(&j);
         job_close(&j);
-        drop_plan(&p, &o);
     }
 }
 

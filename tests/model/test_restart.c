@@ -18,10 +18,9 @@ static struct config restarting(bool anew)
 static float *second(const struct config *c, int M, bool forgotten)
 {
     const size_t n = (size_t)(ROWS * c->V);
-    float *const to = calloc(n, sizeof(*to));
+    float *const to = room(n, sizeof(*to));
     struct model m;
 
-    cr_assert_not_null(to);
     model_open(&m, c, "ref", 1, MEM_HIDDEN, (struct extent){BATCH, SEGMENT, M});
     lm_build_tables(&m.lm, &m.g);
     model_segment(&m, 0, BATCH, 0, SEGMENT, SEGMENT);
@@ -30,7 +29,6 @@ static float *second(const struct config *c, int M, bool forgotten)
         lm_forget(&m.lm);
     model_segment(&m, 0, BATCH, SEGMENT, SEGMENT, SEGMENT);
     memcpy(to, m.lm.logits, n * sizeof(*to));
-    model_close(&m);
     return to;
 }
 
@@ -42,7 +40,6 @@ Test(restart, a_segment_begins_at_position_0)
         float *const on = second(&c, 0, false), *const alone = second(&c, 0, true);
         const bool same = memcmp(on, alone, sizeof(*on) * (size_t)(ROWS * c.V)) == 0;
         cr_expect_eq(same, anew, "anew %d", anew);
-        free(on), free(alone);
     }
 }
 
@@ -52,7 +49,6 @@ Test(restart, its_memory_stays)
     float *const on = second(&c, SEGMENT, false), *const alone = second(&c, SEGMENT, true);
 
     cr_expect_gt(case_error(on, alone, (size_t)(ROWS * c.V)), 1);
-    free(on), free(alone);
 }
 
 /* Where a call begins and ends changes nothing: all of the past is remembered here. */
@@ -73,7 +69,5 @@ Test(restart, calls_need_not_be_segments)
                 case_error(parts + (size_t)b * rows, whole + (size_t)b * n / BATCH, rows);
             cr_expect_lt(off, 1, "parts of %d: %g", L, off);
         }
-        free(parts);
     }
-    free(whole);
 }

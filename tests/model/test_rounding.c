@@ -4,14 +4,10 @@
  * bits, in double with the roundings written out. The reference shares the code that rounds, so it
  * cannot judge it. Inputs and weights have so few bits that projections are exact floats: what is
  * rounded is then the same number on both sides. */
-#include "harness/check/guarded.h"
-#include "tests/support/open_engine.h"
-#include "tests/support/simd.h"
+#include "tests/support/alone.h"
+#include "tests/support/kernel/simd.h"
 #include "variants/parts/parts.h"
 
-#include "variants/model/sublayer/sublayer_list.h"
-
-#include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
@@ -21,14 +17,6 @@ struct rounded_form {
     enum elem dtype, kv;
     enum mem_kind kind;
     int L; /* tokens of a segment */
-};
-
-struct layer {
-    struct engine g;
-    struct config c;
-    struct params params;
-    struct sublayers list;
-    struct arena arena;
 };
 
 /* ---- the layer by hand --------------------------------------------------------------------- */
@@ -139,17 +127,6 @@ static void by_hand(double y[T][D], const float *x, const struct weights *drawn,
 
 /* ---- the layer ----------------------------------------------------------------------------- */
 
-static void bind(struct layer *t, const struct rounded_form *f)
-{
-    const int M = f->kind == MEM_KV ? T : 0;
-    struct err e = {""};
-
-    params_place(&t->params, &t->arena);
-    cr_assert_eq(sublayers_bind(&t->list, &t->g, &t->params, f->kind, (struct extent){1, f->L, M},
-                                &t->arena, &e),
-                 OK, "%s", e.msg);
-}
-
 /* Eleven bits from -1 to 1, more than bf16 has: products of two have 20, sums of them 23. */
 static void draw(float *w, size_t n, const char *name)
 {
@@ -157,34 +134,32 @@ static void draw(float *w, size_t n, const char *name)
         w[i] = (float)((int)(rng_u32(SEED, rng_stream(name), i) % 2047) - 1023) / 1024;
 }
 
-static void set(struct layer *t, const char *name, const float *w)
+static void set(struct alone *t, const char *name, const float *w)
 {
-    struct param *const p = (struct param *)params_find(&t->params, name);
+    struct param *const p = (struct param *)params_find(&t->p, name);
 
     cr_assert(p, "no %s", name);
     param_set(p, w);
 }
 
-static void open_layer(struct layer *t, const struct rounded_form *f, const char *backend,
+static void open_layer(struct alone *t, const struct rounded_form *f, const char *backend,
                        const struct weights *w)
 {
     static const float zeros[D * (Q + F)];
-    struct err e = {""};
 
-    *t = (struct layer){.g = open_engine(backend, 1),
-                        .c = config_default(variant_find("nope"), D, H, DH, F, 1, 0)};
+    *t = (struct alone){.g = open_engine(backend, 1),
+                        .c = config_default(variant_find("nope"), D, H, DH, F, 1, 0),
+                        .max = {1, f->L, f->kind == MEM_KV ? T : 0},
+                        .kind = f->kind};
     t->c.wiring = WIRING_REZERO;
     t->c.kv_heads = HKV;
     t->c.dtype = f->dtype, t->c.kv_dtype = f->kv;
-    cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
-    cr_assert_eq(sublayers_init(&t->list, &t->c, &t->params, 0, &e), OK, "%s", e.msg);
-    cr_assert_eq(params_hold(&t->params, f->dtype, ROWS_F32, &t->g, &e), OK, "%s", e.msg);
-    bind(t, f);
-    cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &e), OK);
-    memset(t->arena.base, 0xff, t->arena.size);
-    bind(t, f);
-    for (int i = 0; i < t->params.n; i++) /* no feed-forward network */
-        param_set(&t->params.v[i], zeros);
+    MUST(config_check(&t->c, &failure));
+    MUST(sublayers_init(&t->list, &t->c, &t->p, 0, &failure));
+    MUST(params_hold(&t->p, f->dtype, ROWS_F32, &t->g, &failure));
+    alone_place(t);
+    for (int i = 0; i < t->p.n; i++) /* no feed-forward network */
+        param_set(&t->p.v[i], zeros);
     set(t, "layers.0.attn.q.weight", w->q), set(t, "layers.0.attn.k.weight", w->k);
     set(t, "layers.0.attn.v.weight", w->v), set(t, "layers.0.attn.o.weight", w->o);
     set(t, "layers.0.alpha", (const float[]){1});
@@ -192,7 +167,7 @@ static void open_layer(struct layer *t, const struct rounded_form *f, const char
     sublayers_build_tables(&t->list, &t->g);
 }
 
-static void run_layer(struct layer *t, const struct rounded_form *f, const float *x, float *z)
+static void run_layer(struct alone *t, const struct rounded_form *f, const float *x, float *z)
 {
     for (int at = 0; at < T; at += f->L) {
         const int n = min_int(f->L, T - at);
@@ -201,13 +176,6 @@ static void run_layer(struct layer *t, const struct rounded_form *f, const float
         sublayers_forward(&t->list, &t->g, z + at * D, to, 1, n);
         sublayers_commit(&t->list, n);
     }
-}
-
-static void close_layer(struct layer *t)
-{
-    sublayers_free(&t->list);
-    params_free(&t->params);
-    arena_release(&t->arena);
 }
 
 static double furthest(double a[T][D], double b[T][D])
@@ -226,7 +194,7 @@ static void expect_layer(const struct rounded_form *f, const char *backend)
 {
     const struct rounded_form plain = {ELEM_F32, ELEM_F32, f->kind, f->L};
     struct weights w;
-    struct layer t;
+    struct alone t;
     float x[T * D], z[T * D];
     double want[T][D], unrounded[T][D], got[T][D], size;
 
@@ -243,7 +211,6 @@ static void expect_layer(const struct rounded_form *f, const char *backend)
                   backend, elem_name[f->dtype], elem_name[f->kv], f->L, furthest(got, want), bound);
     if (f->dtype != ELEM_F32 || f->kv != ELEM_F32)
         cr_expect_gt(furthest(got, unrounded), 20 * bound, "rounding shows");
-    close_layer(&t);
 }
 
 static const struct rounded_form forms[] = {

@@ -4,7 +4,7 @@
  * wrote, against differences of a loss that runs all of them. Golden files compare the numbers. */
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
-#include "variants/model/slots.h"
+#include "variants/model/lm/slots.h"
 
 #include <math.h>
 
@@ -37,8 +37,7 @@ Test(slots, are_units_that_each_segment_rewrites)
     struct model m;
 
     model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){BATCH, TOKENS, 0});
-    float *const before = calloc(n, sizeof(*before)), *const first = calloc(n, sizeof(*first));
-    cr_assert(before && first);
+    float *const before = room(n, sizeof(*before)), *const first = room(n, sizeof(*first));
     lm_build_tables(&m.lm, &m.g);
     const struct slots *const slots = m.lm.drive_data;
     for (int s = 0; s < SEGMENTS; s++) {
@@ -59,8 +58,6 @@ Test(slots, are_units_that_each_segment_rewrites)
     segment(&m, 0);
     lm_commit(&m.lm, TOKENS);
     cr_expect_eq(memcmp(slots->now, first, n * sizeof(*first)), 0, "forgotten");
-    free(before), free(first);
-    model_close(&m);
 }
 
 /* ---- the write, in double ------------------------------------------------------------------- */
@@ -142,7 +139,6 @@ Test(slots, what_is_written_is_its_equations)
             }
             lm_commit(&m.lm, TOKENS);
         }
-        model_close(&m);
     }
 }
 
@@ -159,7 +155,6 @@ Test(slots, without_a_past_each_segment_is_the_first)
     lm_commit(&m.lm, TOKENS);
     segment(&m, 0);
     cr_expect_eq(m.lm.logits[3], first);
-    model_close(&m);
 }
 
 /* ---- gradients ------------------------------------------------------------------------------ */
@@ -225,7 +220,6 @@ static void gradients_reach(const char *variant, int heads, int kv_heads, float 
         const struct param *const w = &m.lm.params.v[i];
         expect_gradient_aside(&f, w->name, w->data, w->grad, w->n, 64 * U, 2 * f.noise / f.step);
     }
-    model_close(&m);
 }
 
 Test(slots, gradients_reach_earlier_writes) { gradients_reach("memformer", 2, 2, 0); }
@@ -264,7 +258,6 @@ Test(slots, a_vector_for_each_segment)
             cr_expect_float_eq(length, 1, 16 * U * (double)D);
         }
     }
-    model_close(&m);
 }
 
 static double norm_of(const struct model *m, const char *name)
@@ -288,7 +281,6 @@ Test(slots, replay_is_what_trains_the_write)
         run_backward(&m);
         cr_expect_eq(norm_of(&m, "write.q.weight") > 0, replay > 0, "%d", replay);
         cr_expect_gt(norm_of(&m, "layers.0.read.k.weight"), 0);
-        model_close(&m);
     }
 }
 
@@ -308,27 +300,23 @@ Test(slots, the_present_returns)
             last_loss(&m);
         lm_commit(&m.lm, TOKENS);
         segment(&m, SEGMENTS);
-        logits[back] = calloc(n, sizeof(float));
-        cr_assert_not_null(logits[back]);
+        logits[back] = room(n, sizeof(float));
         memcpy(logits[back], m.lm.logits, n * sizeof(float));
-        model_close(&m);
     }
     cr_expect_eq(memcmp(logits[0], logits[1], n * sizeof(float)), 0);
-    free(logits[0]), free(logits[1]);
 }
 
 Test(slots, letters_and_numbers_go_together)
 {
-    struct err e;
     struct config c = of_slots(2, 1);
 
-    cr_expect_eq(config_check(&c, &e), OK);
+    cr_expect_eq(config_check(&c, &failure), OK);
     c.slots.n = 0;
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
     c = of_slots(2, 1);
     snprintf(c.subs, sizeof(c.subs), "sf");
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
     c = of_slots(2, 1);
     c.slots.temp = 0;
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
 }

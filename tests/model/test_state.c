@@ -4,7 +4,7 @@
  * length, it can be set and forgotten, and neither it nor the work of a token grows. */
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
-#include "variants/model/choices.h"
+#include "variants/model/config/choices.h"
 
 #include <criterion/parameterized.h>
 
@@ -21,9 +21,9 @@ static struct config small(const struct variant *v)
     return c;
 }
 
-static float *stream(const struct config *c, const char *backend, enum mem_kind kind, int L)
+static float *without_past(const struct config *c, const char *backend, int L)
 {
-    return model_logits(c, backend, 1, kind, (struct extent){2, L, 0}, TEXT, L);
+    return model_logits(c, backend, 1, MEM_NONE, (struct extent){2, L, 0}, TEXT, L);
 }
 
 ParameterizedTestParameters(state, goes_on) { return every_backend(); }
@@ -31,24 +31,17 @@ ParameterizedTest(int *b, state, goes_on, .timeout = 120)
 {
     static const int lengths[] = {1, 3, 32, 64};
 
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("not here");
     for (int v = 0; variants[v]; v++) {
         const struct config c = small(variants[v]);
         if (!of_state(variants[v]))
             continue;
-        float *one = stream(&c, backend_ref.name, MEM_NONE, TEXT);
-        for (size_t k = 0; k < ARRAY_LEN(lengths); k++) {
-            float *many = stream(&c, backends[*b]->name, MEM_STATE, lengths[k]);
-            const double error = case_error(many, one, 2 * TEXT * V);
-            cr_expect_lt(error, 1, "%s, %s, segments of %d: %.3g", variants[v]->name,
-                         backends[*b]->name, lengths[k], error);
-            free(many);
-        }
-        float *cut = stream(&c, backends[*b]->name, MEM_NONE, 32);
+        float *one = without_past(&c, backend_ref.name, TEXT);
+        for (size_t k = 0; k < ARRAY_LEN(lengths); k++)
+            expect_segments(&c, backends[*b]->name, MEM_STATE, (struct extent){2, lengths[k], 0},
+                            TEXT, one, variants[v]->name);
+        float *cut = without_past(&c, backends[*b]->name, 32);
         cr_expect_gt(case_error(cut, one, 2 * TEXT * V), 1, "%s: without a state it forgets",
                      variants[v]->name);
-        free(cut), free(one);
     }
 }
 
@@ -73,16 +66,16 @@ Test(state, remembers_and_forgets)
             continue;
         model_open(&m, &c, "ref", 1, MEM_STATE, (struct extent){2, 8, 0});
         struct sublayer *const s = &m.lm.sublayers.at[0];
-        float *x = normal(2 * 8 * 12, "rows", 0, 1), *z = guarded(2 * 8 * 12);
+        float *x = normals(2 * 8 * 12, "rows", 0, 1), *z = fenced(2 * 8 * 12);
         float *keep = NULL, *start = NULL;
         lm_build_tables(&m.lm, &m.g);
         cr_assert(own_state(s, &ran));
-        start = normal(ran.n, "start", 0, 1);
+        start = normals(ran.n, "start", 0, 1);
         memcpy(start, ran.at, ran.n * sizeof(float));
         sublayer_forward(&m.g, s, &m.lm.sublayers.work[0], z, x, 2, 8);
         sublayer_commit(s, 8);
         cr_assert(own_state(s, &ran));
-        keep = normal(ran.n, "copy", 0, 1);
+        keep = normals(ran.n, "copy", 0, 1);
         memcpy(keep, ran.at, ran.n * sizeof(float));
         sublayer_forget(s);
         cr_assert(own_state(s, &told));
@@ -91,8 +84,6 @@ Test(state, remembers_and_forgets)
         sublayer_remember(&m.g, s, &m.lm.sublayers.work[0], x, 2, 8);
         cr_assert(own_state(s, &told));
         cr_expect_arr_eq(told.at, keep, told.n * sizeof(float), "%s", variants[v]->name);
-        release(x), release(z), release(keep), release(start);
-        model_close(&m);
     }
 }
 
@@ -119,7 +110,6 @@ Test(state, costs_the_same_after_any_past)
                 for (int k = 0; s->kind->carries && s->kind->carries(s, k, &at); k++)
                     state += at.given ? 0 : at.n * sizeof(float);
             }
-            model_close(&m);
         }
         cr_expect(bytes[0] == bytes[1] && bytes[0] == state, "%s: %zu, %zu of %zu",
                   variants[v]->name, bytes[0], bytes[1], state);
@@ -140,16 +130,6 @@ static struct config stacked(const char *stack, int mem_len)
     return c;
 }
 
-static float *stacked_stream(const struct config *c, const char *backend, enum mem_kind kind, int L)
-{
-    struct model m;
-
-    model_open(&m, c, backend, 1, kind, (struct extent){2, L, c->mem_len});
-    float *x = model_stream(&m, 0, 2, TEXT, L);
-    model_close(&m);
-    return x;
-}
-
 /* With a memory of all rows segments of any length are one pass, whatever the kind of memory. */
 ParameterizedTestParameters(state, stacks_go_on) { return every_backend(); }
 ParameterizedTest(int *b, state, stacks_go_on, .timeout = 120)
@@ -157,20 +137,13 @@ ParameterizedTest(int *b, state, stacks_go_on, .timeout = 120)
     static const char *const stacks[] = {"gdn,gdn,gdn,rope", "rope,gdn", "nope,gdn,gdn", "gdn"};
     static const int lengths[] = {1, 3, 32};
 
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("not here");
     for (size_t i = 0; i < ARRAY_LEN(stacks); i++) {
         const struct config c = stacked(stacks[i], TEXT);
-        float *one = stacked_stream(&c, backend_ref.name, MEM_NONE, TEXT);
+        float *one = without_past(&c, backend_ref.name, TEXT);
         for (size_t k = 0; k < ARRAY_LEN(lengths); k++)
-            for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
-                float *many = stacked_stream(&c, backends[*b]->name, kind, lengths[k]);
-                const double error = case_error(many, one, 2 * TEXT * V);
-                cr_expect_lt(error, 1, "%s, %s, %s, segments of %d: %.3g", stacks[i],
-                             backends[*b]->name, mem_kind_name[kind], lengths[k], error);
-                free(many);
-            }
-        free(one);
+            for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++)
+                expect_segments(&c, backends[*b]->name, kind, (struct extent){2, lengths[k], TEXT},
+                                TEXT, one, stacks[i]);
     }
 }
 
@@ -179,7 +152,6 @@ Test(state, stacks_are_written_and_read)
     static const char *const bad[] = {"gdn,gla", "gdn,,rope", "alibi,gdn", "gdn,"};
     char text[CHOICE_TEXT];
     struct config c = stacked("gdn,nope,gdn", 0);
-    struct err e;
 
     choice_print(text, &model_choices[CHOICE_stack], &c);
     cr_expect_str_eq(text, "gdn,nope,gdn");
@@ -187,10 +159,11 @@ Test(state, stacks_are_written_and_read)
     cr_expect(config_attends(&c, 4));
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct config broken = c;
-        cr_expect(choice_parse(&model_choices[CHOICE_stack], &broken, bad[i], &e) == E_USAGE ||
-                      config_check(&broken, &e) == E_USAGE,
+        cr_expect(choice_parse(&model_choices[CHOICE_stack], &broken, bad[i], &failure) ==
+                          E_USAGE ||
+                      config_check(&broken, &failure) == E_USAGE,
                   "%s", bad[i]);
     }
     c.mixer = NULL;
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
 }

@@ -3,9 +3,8 @@
  * Depth: a layer run several times with the same weights, from which each position takes a mixture
  * of states, against the equations in double; the number of steps; halting at once, or never. */
 #include "tests/support/by_hand.h"
-#include "tests/support/universal_case.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/kernel/universal_case.h"
+#include "tests/support/set_choice.h"
 
 /* ---- equations ---------------------------------------------------------------------------- */
 
@@ -29,7 +28,6 @@ static double *block(const struct layer *y, const double *x)
         naive_attend(&n, o_h, NULL, NULL);
         for (int i = 0; i < T * c->dh; i++)
             o[(i / c->dh * c->H + h) * c->dh + i % c->dh] = o_h[i];
-        free(q_h), free(k_h), free(v_h);
     }
     double *a = linear(y, "attn.o", o, T, HD, D);
     for (int i = 0; i < T * D; i++)
@@ -37,9 +35,7 @@ static double *block(const struct layer *y, const double *x)
     double *n = norm(y, "ln1", a, T), *f = feed_forward(y, "ff", n, T);
     for (int i = 0; i < T * D; i++)
         f[i] += n[i];
-    double *z = norm(y, "ln2", f, T);
-    free(q), free(k), free(v), free(o), free(o_h), free(a), free(n), free(f);
-    return z;
+    return norm(y, "ln2", f, T);
 }
 
 static double wave(int at, int e)
@@ -107,7 +103,6 @@ static void depth_by_hand(const struct layer *y, double *h, struct halted *r)
             if (c->halt != HALT_NEVER)
                 decide(r, c, i, t, p[i], h + i * D, &sum[i], &done[i]);
         }
-        free(x), free(z);
     }
     if (c->halt == HALT_NEVER)
         memcpy(r->out, h, sizeof(r->out));
@@ -122,7 +117,7 @@ static void expect_equations(const struct config *c, const char *backend)
     double ponder = 0;
 
     model_open(&m, c, backend, 2, MEM_NONE, (struct extent){B, T, 0});
-    free(model_stream(&m, 0, B, T, T));
+    (void)model_stream(&m, 0, B, T, T);
     const float *const E = m.lm.params.v[m.lm.at_embed].data;
     for (int b = 0; b < B; b++) {
         const struct layer y = {c, &m.lm.params};
@@ -147,7 +142,6 @@ static void expect_equations(const struct config *c, const char *backend)
         cr_expect(least < most, "all take %d steps", most);
         cr_expect_float_eq(depth_in(&m)->ponder, ponder, 1e-5);
     }
-    model_close(&m);
 }
 
 Test(universal, is_its_equations)
@@ -173,7 +167,6 @@ static float *logits_with_bias(const struct config *c, float bias, double *share
         *params_find(&m.lm.params, "halt.bias")->data = bias;
     float *const all = model_stream(&m, 0, B, T, T);
     *share = depth_share(m.lm.drive_data);
-    model_close(&m);
     return all;
 }
 
@@ -195,9 +188,7 @@ Test(universal, a_strong_will_decides)
         if (halt == HALT_GRAVES) /* the rest of the weight goes to the last step; else to none */
             cr_expect(case_error(never, after_all, N) < 1);
         cr_expect_eq(share, 1);
-        free(at_once), free(never);
     }
-    free(after_one), free(after_all);
 }
 
 /* Later text changes neither a position's state nor when it halts. */
@@ -215,8 +206,6 @@ Test(universal, halting_is_causal)
             cr_expect_arr_eq(m.lm.logits, whole, sizeof(float) * (size_t)(n * c.V));
             cr_expect_arr_eq(depth_in(&m)->steps, steps, sizeof(int32_t) * (size_t)n);
         }
-        free(whole);
-        model_close(&m);
     }
 }
 
@@ -232,7 +221,6 @@ Test(universal, steps_share_their_weights)
     cr_expect_eq(a.lm.params.n, b.lm.params.n);
     cr_expect_eq(a.arena.part[PART_WEIGHTS], b.arena.part[PART_WEIGHTS]);
     cr_expect(many.N == 1 && many.steps == STEPS && b.lm.sublayers.n == STEPS * a.lm.sublayers.n);
-    model_close(&a), model_close(&b);
 }
 
 /* Before a run the most steps possible, after it those that were taken. */
@@ -247,10 +235,24 @@ Test(universal, costs_the_steps_it_takes)
                          4.0 * B * T * D * 17 + 2.0 * B * T * D;
     cr_expect_float_eq(lm_flop(&m.lm, B, T, 0, T), output + STEPS * layer, 1e-6);
     *params_find(&m.lm.params, "halt.bias")->data = 40;
-    free(model_stream(&m, 0, B, T, T));
+    (void)model_stream(&m, 0, B, T, T);
     cr_expect_float_eq(lm_flop(&m.lm, B, T, 0, T), output + layer, 1e-6);
     cr_expect_float_eq(lm_grad_flop(&m.lm, B, T, 0), 2 * (output + layer), 1e-6);
-    model_close(&m);
+}
+
+/* Of trainings and of benchmarks alike. */
+Test(universal, halting_begins_with_its_bias)
+{
+    static const char *const set[] = {NULL, "-2.5"};
+
+    for (int k = 0; k < 2; k++) {
+        struct config c = depth_of(HALT_T2T, STEPS);
+        struct model m;
+        if (set[k])
+            set_choice(&c, "halt_bias", set[k]);
+        model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){B, T, 0});
+        cr_expect_eq(*params_find(&m.lm.params, "halt.bias")->data, set[k] ? -2.5f : 1);
+    }
 }
 
 Test(universal, choices_that_make_no_sense)
@@ -267,9 +269,7 @@ Test(universal, choices_that_make_no_sense)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct config c = depth_of(cases[i].halt, 3);
-        struct err e = {""};
         c.steps = cases[i].steps, c.D = cases[i].D, c.pos = pos_find(cases[i].pos);
-        cr_expect_eq(config_check(&c, &e), E_USAGE);
-        cr_expect_not_null(strstr(e.msg, cases[i].says), "%s", e.msg);
+        REFUSED(config_check(&c, &failure), E_USAGE, cases[i].says);
     }
 }

@@ -2,8 +2,8 @@
  *
  * Depth backward: gradients of a model whose layer is run several times against differences, for
  * steps that do not change when positions halt. */
+#include "tests/support/kernel/universal_case.h"
 #include "tests/support/trained.h"
-#include "tests/support/universal_case.h"
 
 /* Maps larger than those of avoid_corners(), so that positions halt at different steps. */
 static void wide_of_corners(struct params *all)
@@ -71,6 +71,5 @@ Test(universal_grad, is_the_derivative, .timeout = 240)
             struct param *const w = &t.m.lm.params.v[i];
             expect_gradient(&f, w->name, w->data, w->grad, w->n, 64 * U, 2 * f.noise / f.step);
         }
-        close_trained(&t);
     }
 }

@@ -4,7 +4,7 @@
 "N passed, N failed, N skipped".
 
 The bound. In one step each element of a gradient is a sum of T = batch x seq terms, and of R of the ranks; in any
-order it is within gamma_(T+R) sum |terms| of the exact one (harness/learn/grad_sum.c), so what R ranks add to the
+order it is within gamma_(T+R) sum |terms| of the exact one (harness/learn/train/grad_sum.c), so what R ranks add to the
 difference from one rank is at most 2 gamma_(T+R) sum |terms|. To first order in u = 2^-24, d_50 = sum_s P_s e_s: e_s is
 what step s added, P_s the product of the Jacobians of the steps after it. No useful bound of P_s is known beforehand (a
 step of AdamW divides by the gradient's own size), so it is measured: the same training in one rank, every weight

@@ -3,9 +3,9 @@
  * The linear buffer of memories, against a list that only grows: thousands of appends of random
  * length, at random not committed; the first rows may stay. */
 #include "harness/check/guarded.h"
+#include "tests/support/failure.h"
 #include "variants/parts/cache.h"
 
-#include <criterion/parameterized.h>
 #include <string.h>
 
 enum { WIDTH = 3, APPENDS = 4000 };
@@ -18,12 +18,11 @@ struct limits {
 static struct cache placed(struct arena *a, const struct limits *m)
 {
     struct cache c;
-    struct err e;
 
     *a = (struct arena){0};
     cache_bind(&c, m->B, m->L, m->keep, WIDTH, a);
     const size_t counted = a->used;
-    cr_assert_eq(arena_place(a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    MUST(arena_place(a, HUGE_NEVER, NULL, NULL, &failure));
     cache_bind(&c, m->B, m->L, m->keep, WIDTH, a);
     cr_assert_eq(a->used, counted);
     c.stay = m->stay;
@@ -54,20 +53,7 @@ static bool shows(const struct cache *c, int end, int n)
     return true;
 }
 
-ParameterizedTestParameters(cache, is_the_end_of_a_growing_list)
-{
-    static struct limits list[2 * 2 * 5 * 3];
-    static const int keeps[] = {0, 1, 5, 300, 1000};
-    size_t n = 0;
-
-    for (int B = 1; B <= 3; B += 2)
-        for (int L = 1; L <= 7; L += 6)
-            for (size_t k = 0; k < ARRAY_LEN(keeps); k++)
-                for (int stay = 0; stay <= 4; stay += 2)
-                    list[n++] = (struct limits){B, L, keeps[k], min_int(stay, keeps[k])};
-    return cr_make_param_array(struct limits, list, n);
-}
-ParameterizedTest(struct limits *m, cache, is_the_end_of_a_growing_list)
+static void expect_end_of_list(const struct limits *m)
 {
     struct arena a;
     struct cache c = placed(&a, m);
@@ -97,6 +83,17 @@ ParameterizedTest(struct limits *m, cache, is_the_end_of_a_growing_list)
     cache_clear(&c);
     cr_expect(c.M == 0 && c.start == 0);
     arena_release(&a);
+}
+
+Test(cache, is_the_end_of_a_growing_list)
+{
+    static const int keeps[] = {0, 1, 5, 300, 1000};
+
+    for (int B = 1; B <= 3; B += 2)
+        for (int L = 1; L <= 7; L += 6)
+            for (size_t k = 0; k < ARRAY_LEN(keeps); k++)
+                for (int stay = 0; stay <= 4; stay += 2)
+                    expect_end_of_list(&(struct limits){B, L, keeps[k], min_int(stay, keeps[k])});
 }
 
 /* A segment longer than mem_len leaves only its own newest rows. */

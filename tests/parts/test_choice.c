@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rows of a table of choices: what each codec prints, reads, refuses and compares as equal. */
+#include "tests/support/failure.h"
 #include "variants/parts/choice.h"
 
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,12 +83,11 @@ Test(choice, every_codec_reads_what_it_prints)
         const struct choice *const row = &rows[cases[i].row];
         struct thing a = {0}, b = {0}, other = {0};
         char text[CHOICE_TEXT];
-        struct err e = {""};
-        cr_assert_eq(choice_parse(row, &a, cases[i].text, &e), OK, "%s", e.msg);
+        MUST(choice_parse(row, &a, cases[i].text, &failure));
         choice_print(text, row, &a);
         cr_expect_str_eq(text, cases[i].text, "%s", row->name);
-        cr_assert_eq(choice_parse(row, &b, text, &e), OK, "%s", e.msg);
-        cr_assert_eq(choice_parse(row, &other, cases[i].other, &e), OK, "%s", e.msg);
+        MUST(choice_parse(row, &b, text, &failure));
+        MUST(choice_parse(row, &other, cases[i].other, &failure));
         cr_expect(choice_equal(row, &a, &b), "%s %s", row->name, text);
         cr_expect_not(choice_equal(row, &a, &other), "%s %s", row->name, text);
     }
@@ -98,10 +97,9 @@ Test(choice, values_go_to_their_field_alone)
 {
     static const char *const values[] = {"7", "1", "0.5", "0.25", "green", "bolt", "<x>"};
     struct thing t = {0};
-    struct err e = {""};
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        cr_assert_eq(choice_parse(&rows[i], &t, values[i], &e), OK, "%s", e.msg);
+        MUST(choice_parse(&rows[i], &t, values[i], &failure));
     cr_expect(t.before == 0 && t.whole == 7 && t.flag && t.real == 0.5F && t.wide == 0.25);
     cr_expect(t.colour == GREEN && t.ware == &wares[1] && strcmp(t.word, "x") == 0);
 }
@@ -137,11 +135,7 @@ Test(choice, refusals_say_what_would_do_and_change_nothing)
         const struct choice *const row = &rows[cases[i].row];
         struct thing t = {.word = "old", .whole = 9, .real = 0.5F, .wide = 2, .colour = GREEN};
         const struct thing before = t;
-        struct err e = {""};
-        cr_expect_eq(choice_parse(row, &t, cases[i].text, &e), E_USAGE, "%s \"%s\"", row->name,
-                     cases[i].text);
-        cr_expect(strstr(e.msg, cases[i].said), "%s \"%s\" gives: %s", row->name, cases[i].text,
-                  e.msg);
+        REFUSED(choice_parse(row, &t, cases[i].text, &failure), E_USAGE, cases[i].said);
         cr_expect(choice_equal(row, &t, &before), "%s \"%s\"", row->name, cases[i].text);
     }
 }
@@ -168,11 +162,7 @@ Test(choice, words_end)
     cr_expect_null(registry_find(&ware_registry, "bol"));
 }
 
-static bool never(const struct config *c)
-{
-    (void)c;
-    return false;
-}
+static bool never(const struct config *c) { return false; }
 
 Test(choice, applies_from_its_scope_on)
 {

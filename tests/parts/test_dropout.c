@@ -3,7 +3,7 @@
  * Dropout: its rate, what its masks depend on, and that a gradient is dropped like its value.
  * (Derivatives of whole models under a fixed mask: test_grad_lm.c; runs that continue to the same
  * bits: test_train.c.) */
-#include "tests/support/token_masks.h"
+#include "tests/support/kernel/token_masks.h"
 #include "variants/parts/dropout.h"
 
 #include <criterion/criterion.h>
@@ -17,9 +17,8 @@ static const struct dropout quarter = {.p = 0.25f, .seed = 5, .step = 17, .layer
 
 static float *dropped(const struct dropout *d, enum drop_place place, int threads)
 {
-    float *x = malloc(N * sizeof(*x));
+    float *x = room(N, sizeof(*x));
 
-    cr_assert_not_null(x);
     for (int i = 0; i < N; i++)
         x[i] = 3;
     dropout(d, place, x, N, threads);
@@ -37,7 +36,6 @@ Test(dropout, rate_and_mean)
         zero += x[i] == 0;
     }
     cr_expect(fabs(zero - 0.25 * N) < 5 * sqrt(N * 0.25 * 0.75), "%d of %d", zero, N);
-    free(x);
 }
 
 Test(dropout, any_number_of_threads)
@@ -47,9 +45,7 @@ Test(dropout, any_number_of_threads)
     for (int threads = 2; threads <= 3; threads++) {
         float *many = dropped(&quarter, DROP_FFN, threads);
         cr_expect_eq(memcmp(one, many, N * sizeof(*one)), 0, "%d threads", threads);
-        free(many);
     }
-    free(one);
 }
 
 /* Of two independent masks p^2 + (1-p)^2 = 0.625 of the elements agree, again within 5 deviations;
@@ -74,9 +70,7 @@ Test(dropout, masks_depend_on_everything_that_names_them)
         for (int e = 0; e < N; e++)
             agree += x[e] == y[e];
         cr_expect(fabs(agree - 0.625 * N) < 5 * sqrt(N * 0.625 * 0.375), "%zu: %d", i, agree);
-        free(y);
     }
-    free(x), free(same);
 }
 
 /* Parts of a batch, here of 5 elements, which blocks of four random words straddle. */
@@ -99,7 +93,6 @@ Test(dropout, parts_draw_what_the_whole_draws)
         differ += memcmp(x, whole, sizeof(x)) != 0;
     }
     cr_expect(differ > 0);
-    free(whole);
 }
 
 Test(dropout, off_touches_nothing)

@@ -3,7 +3,7 @@
  * Feed-forward networks without routing: every kind against its equation in double on every
  * backend, every gradient of the reference against finite differences, every backend's against the
  * reference's; keeping for training changes nothing; costs and configurations. */
-#include "tests/support/ffn_case.h"
+#include "tests/support/kernel/ffn_case.h"
 #include "tests/support/set_choice.h"
 
 /* Of a config with any kind: with and without biases, with swish's beta and without. */
@@ -22,36 +22,6 @@ enum { FORMS = 4 };
 static bool plain(const struct ffn *ffn) { return !ffn->chose && !ffn->read_tokens; }
 
 /* ---- the equations ------------------------------------------------------------------------ */
-
-static double sigma(double x) { return 1 / (1 + exp(-x)); }
-
-static double curve(const char *kind, double x, double beta)
-{
-    if (strcmp(kind, "relu") == 0 || strcmp(kind, "reglu") == 0)
-        return x > 0 ? x : 0;
-    if (strcmp(kind, "gelu") == 0 || strcmp(kind, "geglu") == 0)
-        return x * (1 + erf(x / sqrt(2))) / 2;
-    if (strcmp(kind, "gelu_tanh") == 0 || strcmp(kind, "geglu_tanh") == 0)
-        return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
-    if (strcmp(kind, "swish") == 0 || strcmp(kind, "swiglu") == 0 ||
-        strcmp(kind, "swish_norm") == 0)
-        return x * sigma(beta * x);
-    return strcmp(kind, "glu") == 0 ? sigma(x) : x;
-}
-
-/* W x + b for unit f of row t. */
-static double map(const struct ffn_case *t, const char *which, int f, const double *x, int width)
-{
-    char name[64];
-    double sum;
-
-    snprintf(name, sizeof(name), "ff.%s.bias", which);
-    sum = ffn_at(t, name, (size_t)f);
-    snprintf(name, sizeof(name), "ff.%s.weight", which);
-    for (int e = 0; e < width; e++)
-        sum += ffn_at(t, name, (size_t)(f * width + e)) * x[e];
-    return sum;
-}
 
 /* The layer norm of hidden units, where there is one. */
 static void normalise(const struct ffn_case *t, double *hidden)
@@ -85,13 +55,13 @@ static void by_hand(const struct ffn_case *t, float *y)
         for (int e = 0; e < c->D; e++)
             x[e] = (double)t->x[row * c->D + e];
         for (int f = 0; f < c->F; f++) {
-            const double one = map(t, "1", f, x, c->D);
-            hidden[f] = gated ? curve(c->ffn->name, map(t, "g", f, x, c->D), beta) * one
-                              : curve(c->ffn->name, one, beta);
+            const double one = ffn_map(t, "ff.1", f, x, c->D);
+            hidden[f] = gated ? ffn_curve(c->ffn->name, ffn_map(t, "ff.g", f, x, c->D), beta) * one
+                              : ffn_curve(c->ffn->name, one, beta);
         }
         normalise(t, hidden);
         for (int e = 0; e < c->D; e++)
-            y[row * c->D + e] = (float)map(t, "2", e, hidden, c->F);
+            y[row * c->D + e] = (float)ffn_map(t, "ff.2", e, hidden, c->F);
     }
 }
 
@@ -99,7 +69,7 @@ static void check_equation(const struct config *c, const char *backend, int thre
 {
     struct ffn_case t;
     const size_t n = (size_t)(rows * c->D);
-    float *want = guarded(n), *add = normal(n, "add", 0, 1), *z = guarded(n);
+    float *want = fenced(n), *add = normals(n, "add", 0, 1), *z = fenced(n);
 
     ffn_open(&t, c, backend, threads, rows, false);
     by_hand(&t, want);
@@ -113,7 +83,6 @@ static void check_equation(const struct config *c, const char *backend, int thre
         want[i] += add[i];
     cr_expect_lt(case_error(z, want, n), 1, "%s, %s: with a residual", backend, c->ffn->name);
     cr_expect(guards_intact(z, n));
-    release(want), release(add), release(z), ffn_close(&t);
 }
 
 ParameterizedTestParameters(ffn, is_its_equation) { return every_backend(); }
@@ -137,13 +106,12 @@ ParameterizedTest(int *b, ffn, keeping_changes_nothing)
         const struct config c = form_of(ffns[k], 0, 20, 37);
         struct ffn_case t;
         ffn_open(&t, &c, backends[*b]->name, 1, 33, false);
-        float *kept = guarded(33 * 20);
+        float *kept = fenced(33 * 20);
         ffn_forward(&t, true);
         memcpy(kept, t.y, sizeof(float[33 * 20]));
         ffn_forward(&t, false);
         cr_expect_arr_eq(kept, t.y, sizeof(float[33 * 20]), "%s, %s", backends[*b]->name,
                          ffns[k]->name);
-        release(kept), ffn_close(&t);
     }
 }
 
@@ -161,8 +129,7 @@ Test(ffn, reference_is_the_derivative)
                 continue;
             snprintf(what, sizeof(what), "%s form %d", ffns[k]->name, form);
             ffn_open(&t, &c, "ref", 1, 7, corner);
-            ffn_differentiate(&t, what);
-            ffn_close(&t);
+            ffn_differentiate(&t, what, 0x1p-7);
         }
 }
 
@@ -176,8 +143,7 @@ Test(ffn, dropout_is_differentiated)
             continue;
         ffn_open(&t, &c, "ref", 1, 7, ffns[k]->act == ACT_RELU);
         t.drop = (struct dropout){.p = 0.25f, .seed = SEED, .step = 5};
-        ffn_differentiate(&t, ffns[k]->name);
-        ffn_close(&t);
+        ffn_differentiate(&t, ffns[k]->name, 0x1p-7);
     }
 }
 

@@ -2,10 +2,10 @@
  *
  * Product-key memory against all pairs of keys in double, gradients of the reference against finite
  * differences, every backend against the reference, equal scores, costs and configurations. */
-#include "tests/support/ffn_case.h"
+#include "tests/support/kernel/ffn_case.h"
 #include "tests/support/set_choice.h"
 
-enum { D = 6, ROWS = 4, MOST_KEYS = 7, MOST_PICKS = 2 * MOST_KEYS };
+enum { D = 6, ROWS = 4, MOST_KEYS = 7 };
 
 struct sizes_of {
     int heads, keys, half, top;
@@ -29,16 +29,6 @@ static struct config config_of(const struct sizes_of *f, int width)
     set_choice(&c, "pkm_ln", f->ln ? "1" : "0");
     c.ffn_bias = f->bias;
     return c;
-}
-
-static int top_of(const struct config *c)
-{
-    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-        const struct config like = config_of(&forms[i], c->D);
-        if (memcmp(like.numbers[SLOT_FFN].bytes, c->numbers[SLOT_FFN].bytes, MAX_NUMBERS) == 0)
-            return forms[i].top;
-    }
-    return 0;
 }
 
 /* ---- the plain program -------------------------------------------------------------------- */
@@ -126,7 +116,6 @@ ParameterizedTest(int *b, ffn_pkm, is_the_best_of_all_pairs)
                 want[row * D + d] = (float)y[d];
         }
         cr_expect_lt(case_error(t.y, want, ROWS * D), 1, "%s, form %zu", backends[*b]->name, i);
-        ffn_close(&t);
     }
 }
 
@@ -144,70 +133,19 @@ Test(ffn_pkm, ties_go_to_the_lower_index)
     const struct ffn_choice chose = ffn_pkm.chose(&c, ROWS, t.work);
     for (int i = 0; i < ROWS * 4; i++)
         cr_expect_eq(chose.at[i], i % 4);
-    ffn_close(&t);
 }
 
 /* ---- gradients ---------------------------------------------------------------------------- */
-
-/* Differences are of one function only while no step changes a choice. */
-struct chosen_rows {
-    struct ffn_case *t;
-    int32_t index[ROWS * MOST_PICKS];
-};
-
-static int ascending(const void *a, const void *b)
-{
-    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The order of what a head chose does not matter. */
-static void chosen_sorted(const struct ffn_case *t, int32_t sorted[ROWS * MOST_PICKS])
-{
-    const struct ffn_choice chose = ffn_pkm.chose(t->c, ROWS, t->work);
-    const size_t rows = chose.n / (size_t)top_of(t->c);
-
-    memset(sorted, 0, sizeof(int32_t) * ROWS * MOST_PICKS);
-    memcpy(sorted, chose.at, chose.n * sizeof(int32_t));
-    for (size_t i = 0; i < rows; i++)
-        qsort(sorted + i * (chose.n / rows), chose.n / rows, sizeof(*sorted), ascending);
-}
-
-static double value(void *ctx)
-{
-    struct chosen_rows *r = ctx;
-    int32_t now[ROWS * MOST_PICKS];
-    const double sum = ffn_value(r->t);
-
-    chosen_sorted(r->t, now);
-    cr_assert_arr_eq(now, r->index, sizeof(now), "top %d", top_of(r->t->c));
-    return sum;
-}
 
 Test(ffn_pkm, reference_is_the_derivative)
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
         const struct config c = config_of(&forms[i], D);
         struct ffn_case t;
-        struct chosen_rows r = {.t = &t};
-        float d_x[ROWS * D];
-        char name[96];
+        char what[32];
+        snprintf(what, sizeof(what), "form %zu", i);
         ffn_open(&t, &c, "ref", 1, ROWS, false);
-        ffn_forward(&t, true);
-        chosen_sorted(&t, r.index);
-        ffn_backward(&t);
-        memcpy(d_x, t.d_x, sizeof(d_x));
-        /* as in ffn_differentiate */
-        const struct scalar f = {value, &r, 8 * U * 2 * sqrt(ROWS * D), 0x1p-12};
-        snprintf(name, sizeof(name), "form %zu x", i);
-        expect_gradient(&f, name, t.x, d_x, ROWS * D, 64 * U, 2 * f.noise / f.step);
-        for (int k = 0; k < t.p.n; k++) {
-            struct param *p = &t.p.v[k];
-            snprintf(name, sizeof(name), "form %zu %s", i, p->name);
-            expect_gradient(&f, name, p->data, p->grad, p->n, 64 * U, 2 * f.noise / f.step);
-        }
-        ffn_close(&t);
+        ffn_differentiate(&t, what, 0x1p-12);
     }
 }
 
@@ -233,9 +171,8 @@ Test(ffn_pkm, flop_counts_products_and_chosen_values)
 Test(ffn_pkm, more_values_than_keys_are_refused)
 {
     struct config c = config_default(variant_find("pkm"), 12, 3, 4, 17, 1, 9);
-    struct err e;
 
-    cr_expect_eq(config_check(&c, &e), OK);
+    cr_expect_eq(config_check(&c, &failure), OK);
     set_number(&c, "pkm_keys", 31);
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
 }

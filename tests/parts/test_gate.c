@@ -2,27 +2,32 @@
  *
  * What gates begin with: biases that let the stream through and hold back what is added. Their
  * equations: tests/check/test_op_cases.c, tests/golden/. */
+#include "tests/support/failure.h"
+#include "tests/support/set_choice.h"
 #include "variants/parts/gate.h"
 #include "variants/parts/parts.h"
 #include "variants/variant.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 
-static void expect_bias(const char *name, float want)
+/* `set`: gate_bias, or NULL for the usual one. */
+static void expect_bias(const char *name, const char *set, float want)
 {
     struct config c = config_default(variant_find("gtrxl"), 8, 2, 4, 12, 1, 16);
     struct params p = {0};
     struct arena a = {0};
-    struct err e;
     int i = 0;
 
     while (gates[i] && strcmp(gates[i]->name, name) != 0)
         i++;
     cr_assert_not_null(gates[i], "%s", name);
+    c.gate = gates[i];
+    config_numbers_reset(&c);
+    if (set)
+        set_choice(&c, "gate_bias", set);
     gates[i]->params(&c, "g.", &p);
     params_place(&p, &a);
-    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    MUST(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure));
     params_place(&p, &a);
     params_init_training(&p, 1, 1, 1);
     const struct param *const b = params_find(&p, "g.bg");
@@ -37,10 +42,14 @@ static void expect_bias(const char *name, float want)
 /* Input and residual have none. */
 Test(gates, begin_with_their_biases)
 {
-    expect_bias("gru", 2);
-    expect_bias("output", 1);
-    expect_bias("highway", 1);
-    expect_bias("sigtanh", 1);
-    expect_bias("input", 0);
-    expect_bias("residual", 0);
+    expect_bias("gru", NULL, 2);
+    expect_bias("output", NULL, 1);
+    expect_bias("highway", NULL, 1);
+    expect_bias("sigtanh", NULL, 1);
+    expect_bias("gru", "-0.5", -0.5f);
+    expect_bias("output", "3", 3);
+    expect_bias("highway", "0.25", 0.25f);
+    expect_bias("sigtanh", "1.5", 1.5f);
+    expect_bias("input", NULL, 0);
+    expect_bias("residual", NULL, 0);
 }

@@ -3,7 +3,7 @@
  * The mixture of experts: routing, capacity and auxiliary loss against a plain program in double,
  * gradients of the reference against finite differences, every backend against the reference,
  * routes equal. */
-#include "tests/support/ffn_case.h"
+#include "tests/support/kernel/ffn_case.h"
 #include "tests/support/set_choice.h"
 
 enum { D = 6, F = 9, ROWS = 14, MAX_E = 8 };
@@ -36,34 +36,26 @@ struct by_hand {
     int route[ROWS][MAX_E];
 };
 
-static void expert(const struct ffn_case *t, int e, const float *x, double y[D])
+static void expert(const struct ffn_case *t, int e, const double x[D], double y[D])
 {
     double hidden[F];
 
-    for (int f = 0; f < F; f++) {
-        hidden[f] = ffn_at(t, "ff.e.1.bias", (size_t)(e * F + f));
-        for (int d = 0; d < D; d++)
-            hidden[f] += ffn_at(t, "ff.e.1.weight", (size_t)((e * F + f) * D + d)) * (double)x[d];
-        hidden[f] = fmax(hidden[f], 0);
-    }
-    for (int d = 0; d < D; d++) {
-        y[d] = ffn_at(t, "ff.e.2.bias", (size_t)(e * D + d));
-        for (int f = 0; f < F; f++)
-            y[d] += ffn_at(t, "ff.e.2.weight", (size_t)((e * D + d) * F + f)) * hidden[f];
-    }
+    for (int f = 0; f < F; f++)
+        hidden[f] = fmax(ffn_map(t, "ff.e.1", e * F + f, x, D), 0);
+    for (int d = 0; d < D; d++)
+        y[d] = ffn_map(t, "ff.e.2", e * D + d, hidden, F);
 }
 
-static void router(const struct ffn_case *t, const float *x, double p[MAX_E])
+/* Row i of the input, and its probabilities. */
+static void router(const struct ffn_case *t, int i, double x[D], double p[MAX_E])
 {
     const int E = moe_of(t->c)->experts;
     double sum = 0;
 
-    for (int e = 0; e < E; e++) {
-        double s = 0;
-        for (int d = 0; d < D; d++)
-            s += ffn_at(t, "ff.router.weight", (size_t)(e * D + d)) * (double)x[d];
-        sum += p[e] = exp(s);
-    }
+    for (int d = 0; d < D; d++)
+        x[d] = (double)t->x[i * D + d];
+    for (int e = 0; e < E; e++)
+        sum += p[e] = exp(ffn_map(t, "ff.router", e, x, D));
     for (int e = 0; e < E; e++)
         p[e] /= sum;
 }
@@ -81,12 +73,12 @@ static int rank_of(const double p[MAX_E], int E, int e)
 static struct by_hand by_hand(const struct ffn_case *t)
 {
     const struct config *c = t->c;
-    double p[ROWS][MAX_E];
+    double p[ROWS][MAX_E], x[ROWS][D];
     int used[MAX_E] = {0}, firsts[MAX_E] = {0};
     struct by_hand out = {0};
 
     for (int i = 0; i < ROWS; i++)
-        router(t, t->x + i * D, p[i]);
+        router(t, i, x[i], p[i]);
     for (int k = 0; k < moe_of(c)->k; k++)
         for (int i = 0; i < ROWS; i++)
             for (int e = 0; e < moe_of(c)->experts; e++) {
@@ -100,7 +92,7 @@ static struct by_hand by_hand(const struct ffn_case *t)
                 gate = moe_of(c)->k == 1 ? gate : gate / chosen;
                 used[e] += served, firsts[e] += k == 0;
                 out.route[i][k] = served ? e : -1;
-                expert(t, e, t->x + i * D, y);
+                expert(t, e, x[i], y);
                 for (int d = 0; served && d < D; d++)
                     out.y[i][d] += gate * y[d];
             }
@@ -139,7 +131,6 @@ ParameterizedTest(int *b, moe, is_its_equation)
             struct ffn_case t;
             ffn_open(&t, &c, backends[*b]->name, 1 + bias, ROWS, false);
             expect_by_hand(&t, backends[*b]->name);
-            ffn_close(&t);
         }
 }
 
@@ -174,7 +165,7 @@ static struct config other_form(size_t i, bool bias)
                              : hashed(other_forms[i][0], bias);
 }
 
-static void add_expert(const struct ffn_case *t, int e, double gate, const float *x, double *to)
+static void add_expert(const struct ffn_case *t, int e, double gate, const double x[D], double *to)
 {
     double y[D];
 
@@ -187,16 +178,15 @@ static void add_expert(const struct ffn_case *t, int e, double gate, const float
 static void row_by_hand(const struct ffn_case *t, int i, int route[MAX_E], double y[D])
 {
     const int E = moe_of(t->c)->experts, groups = moe_groups(t->c), n = E / groups;
-    const float *const x = t->x + i * D;
-    double p[MAX_E];
+    double p[MAX_E], x[D];
 
     memset(y, 0, sizeof(double) * D);
+    router(t, i, x, p);
     if (moe_by_token(t->c)) {
         route[0] = ffn_token(t, i) % E;
         add_expert(t, route[0], 1, x, y);
         return;
     }
-    router(t, x, p);
     for (int k = 0; k < groups; k++) {
         double sum = 0;
         route[k] = k * n;
@@ -230,7 +220,6 @@ ParameterizedTest(int *b, moe, groups_and_tokens_choose)
                     want[row * D + d] = (float)y[d];
             }
             cr_expect_lt(case_error(t.y, want, ROWS * D), 1, "%s, form %zu", backends[*b]->name, i);
-            ffn_close(&t);
         }
 }
 
@@ -245,20 +234,7 @@ Test(moe, rows_of_no_text_take_experts_in_turn)
         ffn_hash.read_tokens(&c, t.p.v, NULL, ROWS, t.work);
         for (int i = 0; i < ROWS; i++)
             cr_expect_eq(moe_work_of(&c, ROWS, t.work).choice[i], i % 4);
-        ffn_close(&t);
     }
-}
-
-/* 9 to the first, then 4, 3 and 3 to the other, which has 10 by then, and 2 to the first. */
-Test(moe, a_table_that_balances_frequencies)
-{
-    static const int32_t freq[] = {3, 9, 2, 3, 4}, want[] = {1, 0, 0, 1, 1};
-    int32_t table[5];
-
-    moe_balance(freq, 5, 2, table);
-    cr_expect_arr_eq(table, want, sizeof(want));
-    moe_balance((const int32_t[]){1, 1, 1, 1, 1}, 5, 2, table);
-    cr_expect_arr_eq(table, ((int32_t[]){0, 1, 0, 1, 0}), sizeof(table));
 }
 
 /* ---- capacity ----------------------------------------------------------------------------- */
@@ -283,7 +259,6 @@ Test(moe, capacity_is_first_come_first_served)
     }
     cr_expect_geq(dropped, ROWS - 8);
     cr_expect_eq(w.first[4], ROWS - dropped);
-    ffn_close(&t);
 }
 
 /* A row that no expert takes keeps the residual unchanged. */
@@ -291,33 +266,16 @@ Test(moe, a_dropped_row_keeps_its_residual)
 {
     const struct config c = moe(1, 1, 3, true);
     struct ffn_case t;
-    float *add = normal(ROWS * D, "add", 0, 1), *z = guarded(ROWS * D);
+    float *add = normals(ROWS * D, "add", 0, 1), *z = fenced(ROWS * D);
 
     ffn_open(&t, &c, "ref", 1, ROWS, false);
     ffn_moe.forward(&t.g, &c, t.p.v, t.y, t.x, ROWS, t.work, false,
                     (struct act){.y = z, .add = add}, &t.drop);
     cr_expect_arr_eq(z + 3 * D, add + 3 * D, sizeof(float[(ROWS - 3) * D]));
     cr_expect_arr_neq(z, add, sizeof(float[3 * D]));
-    release(add), release(z), ffn_close(&t);
 }
 
 /* ---- gradients ---------------------------------------------------------------------------- */
-
-/* Differences are of one function only while no step changes a route. */
-struct routed {
-    struct ffn_case *t;
-    int32_t route[ROWS * MAX_E];
-};
-
-static double routed_value(void *ctx)
-{
-    struct routed *r = ctx;
-    const double value = ffn_value(r->t);
-    const struct moe_work w = moe_work_of(r->t->c, ROWS, r->t->work);
-
-    cr_assert_arr_eq(w.route, r->route, sizeof(int32_t) * (size_t)(ROWS * moe_k(r->t->c)));
-    return value;
-}
 
 enum { ALL_FORMS = ARRAY_LEN(forms) + ARRAY_LEN(other_forms) };
 
@@ -331,26 +289,10 @@ Test(moe, reference_is_the_derivative)
     for (size_t i = 0; i < ALL_FORMS; i++) {
         const struct config c = any_form(i, true);
         struct ffn_case t;
-        struct routed r = {.t = &t};
-        float d_x[ROWS * D];
-        char name[96];
+        char what[32];
+        snprintf(what, sizeof(what), "form %zu", i);
         ffn_open(&t, &c, "ref", 1, ROWS, true);
-        ffn_forward(&t, true);
-        memcpy(r.route, moe_work_of(&c, ROWS, t.work).route,
-               sizeof(int32_t) * (size_t)(ROWS * moe_k(&c)));
-        ffn_backward(&t);
-        memcpy(d_x, t.d_x, sizeof(d_x));
-        /* as in ffn_differentiate */
-        const struct scalar f = {routed_value, &r, 8 * U * 2 * sqrt(ROWS * D), 0x1p-11};
-        snprintf(name, sizeof(name), "form %zu x", i);
-        expect_gradient(&f, name, t.x, d_x, ROWS * D, 64 * U, 2 * f.noise / f.step);
-        for (int k = 0; k < t.p.n; k++) {
-            struct param *p = &t.p.v[k];
-            snprintf(name, sizeof(name), "form %zu %s", i, p->name);
-            if (!p->buffer)
-                expect_gradient(&f, name, p->data, p->grad, p->n, 64 * U, 2 * f.noise / f.step);
-        }
-        ffn_close(&t);
+        ffn_differentiate(&t, what, 0x1p-11);
     }
 }
 

@@ -4,7 +4,7 @@
  * gates by other rules, groups within which rows choose, an expert that serves every row. Against a
  * plain program in double on every backend, gradients of the reference against finite differences,
  * every backend's against the reference's. */
-#include "tests/support/ffn_case.h"
+#include "tests/support/kernel/ffn_case.h"
 #include "tests/support/set_choice.h"
 
 enum { D = 6, F = 9, ROWS = 14, MAX_E = 8 };
@@ -73,69 +73,41 @@ static void open_mixture(struct ffn_case *t, const struct config *c, const char 
 
 /* ---- the plain program -------------------------------------------------------------------- */
 
-static double sigma(double x) { return 1 / (1 + exp(-x)); }
-
-static double curve(const char *act, double x)
-{
-    if (strcmp(act, "relu") == 0)
-        return fmax(x, 0);
-    if (strcmp(act, "geglu") == 0)
-        return x * (1 + erf(x / sqrt(2))) / 2;
-    if (strcmp(act, "geglu_tanh") == 0)
-        return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
-    return x * sigma(x);
-}
-
 static double unit(const char *act, double gate, double other)
 {
     if (strcmp(act, "relu") == 0 || strcmp(act, "swish") == 0)
-        return curve(act, other);
+        return ffn_curve(act, other, 1);
     if (strcmp(act, "swiglu_clamped") != 0)
-        return curve(act, gate) * other;
+        return ffn_curve(act, gate, 1) * other;
     gate = fmin(gate, 0.75);
-    return gate * sigma(1.5 * gate) * (fmin(fmax(other, -0.75), 0.75) + 1);
-}
-
-static double map(const struct ffn_case *t, const char *of, const char *which, size_t row,
-                  const double *x, int n)
-{
-    char name[64];
-    double sum;
-
-    snprintf(name, sizeof(name), "ff.%s.%s.bias", of, which);
-    sum = ffn_at(t, name, row);
-    snprintf(name, sizeof(name), "ff.%s.%s.weight", of, which);
-    for (int e = 0; e < n; e++)
-        sum += ffn_at(t, name, row * (size_t)n + (size_t)e) * x[e];
-    return sum;
+    return gate * ffn_sigma(1.5 * gate) * (fmin(fmax(other, -0.75), 0.75) + 1);
 }
 
 /* y += by times the expert of this name, of width n, the e-th of all that its tensors hold. */
 static void serve(const struct ffn_case *t, const struct mixture *f, const char *of, int e, int n,
                   double by, const double x[D], double y[D])
 {
+    char maps[3][32];
     double hidden[16];
 
+    for (int m = 0; m < 3; m++)
+        snprintf(maps[m], sizeof(maps[m]), "ff.%s.%c", of, "g12"[m]);
     for (int i = 0; i < n; i++)
-        hidden[i] = unit(f->act, map(t, of, "g", (size_t)(e * n + i), x, D),
-                         map(t, of, "1", (size_t)(e * n + i), x, D));
+        hidden[i] = unit(f->act, ffn_map(t, maps[0], e * n + i, x, D),
+                         ffn_map(t, maps[1], e * n + i, x, D));
     for (int d = 0; d < D; d++)
-        y[d] += by * map(t, of, "2", (size_t)(e * D + d), hidden, n);
+        y[d] += by * ffn_map(t, maps[2], e * D + d, hidden, n);
 }
 
 static void row_by_hand(const struct ffn_case *t, const struct mixture *f, const double x[D],
                         double y[D])
 {
     const int E = f->experts, groups = f->groups ? f->groups : 1, n = E / groups;
-    double p[MAX_E], best[MAX_E] = {0}, all = 0, chosen = 0, logit = 0;
+    double p[MAX_E], best[MAX_E] = {0}, all = 0, chosen = 0;
     bool open[MAX_E], taken[MAX_E] = {false};
 
-    for (int e = 0; e < E; e++) {
-        double s = ffn_at(t, "ff.router.bias", (size_t)e);
-        for (int d = 0; d < D; d++)
-            s += ffn_at(t, "ff.router.weight", (size_t)(e * D + d)) * x[d];
-        all += p[e] = exp(s);
-    }
+    for (int e = 0; e < E; e++)
+        all += p[e] = exp(ffn_map(t, "ff.router", e, x, D));
     for (int e = 0; e < E; e++)
         best[e / n] = fmax(best[e / n], p[e] /= all);
     for (int e = 0; e < E; e++) {
@@ -157,10 +129,9 @@ static void row_by_hand(const struct ffn_case *t, const struct mixture *f, const
     for (int e = 0; e < E; e++)
         if (taken[e])
             serve(t, f, "e", e, F, f->scale * p[e] / (norms ? chosen : 1), x, y);
-    for (int d = 0; d < D; d++)
-        logit += ffn_at(t, "ff.shared_gate.weight", (size_t)d) * x[d];
+    const double gate = f->shared_gate ? ffn_sigma(ffn_map(t, "ff.shared_gate", 0, x, D)) : 1;
     if (f->shared)
-        serve(t, f, "shared", 0, f->shared, f->shared_gate ? sigma(logit) : 1, x, y);
+        serve(t, f, "shared", 0, f->shared, gate, x, y);
 }
 
 ParameterizedTestParameters(moe_published, is_its_equation) { return every_backend(); }
@@ -170,8 +141,7 @@ ParameterizedTest(int *b, moe_published, is_its_equation)
         const struct config c = config_of(&forms[i]);
         struct ffn_case t;
         float want[ROWS * D];
-        struct err e = {""};
-        cr_assert_eq(config_check(&c, &e), OK, "form %zu: %s", i, e.msg);
+        cr_assert_eq(config_check(&c, &failure), OK, "form %zu: %s", i, failure.msg);
         open_mixture(&t, &c, backends[*b]->name, 1 + (int)i % 2, false);
         ffn_forward(&t, i % 3 == 0);
         for (int row = 0; row < ROWS; row++) {
@@ -184,65 +154,21 @@ ParameterizedTest(int *b, moe_published, is_its_equation)
         }
         cr_expect_lt(case_error(t.y, want, ROWS * D), 1, "%s, form %zu: %g", backends[*b]->name, i,
                      case_error(t.y, want, ROWS * D));
-        ffn_close(&t);
     }
 }
 
 /* ---- gradients ---------------------------------------------------------------------------- */
-
-/* Differences are of one function only while no step changes which experts serve a row; their order
- * does not count. */
-struct routed {
-    struct ffn_case *t;
-    uint32_t experts[ROWS];
-};
-
-static void experts_of(const struct ffn_case *t, uint32_t experts[ROWS])
-{
-    const struct moe_work w = moe_work_of(t->c, ROWS, t->work);
-
-    for (int i = 0; i < ROWS; i++) {
-        experts[i] = 0;
-        for (int k = 0; k < moe_k(t->c); k++)
-            experts[i] |= 1U << w.route[i * moe_k(t->c) + k];
-    }
-}
-
-static double routed_value(void *ctx)
-{
-    struct routed *r = ctx;
-    const double value = ffn_value(r->t);
-    uint32_t now[ROWS];
-
-    experts_of(r->t, now);
-    cr_assert_arr_eq(now, r->experts, sizeof(now));
-    return value;
-}
 
 /* Arguments stay near biases of +1 and -1, beyond the limit of 0.75: half of the gates and all of
  * the other operands are clamped there, so a limit of 1.5, which clamps none, has a turn, too. */
 static void expect_derivative(const struct config *c, size_t i, const char *limit)
 {
     struct ffn_case t;
-    struct routed r = {.t = &t};
-    float d_x[ROWS * D];
-    char name[96];
+    char what[48];
 
+    snprintf(what, sizeof(what), "form %zu, limit %s:", i, limit);
     open_mixture(&t, c, "ref", 1, true);
-    ffn_forward(&t, true);
-    experts_of(&t, r.experts);
-    ffn_backward(&t);
-    memcpy(d_x, t.d_x, sizeof(d_x));
-    /* as in ffn_differentiate */
-    const struct scalar f = {routed_value, &r, 8 * U * 2 * sqrt(ROWS * D), 0x1p-11};
-    snprintf(name, sizeof(name), "form %zu, limit %s: x", i, limit);
-    expect_gradient(&f, name, t.x, d_x, ROWS * D, 64 * U, 2 * f.noise / f.step);
-    for (int k = 0; k < t.p.n; k++) {
-        struct param *p = &t.p.v[k];
-        snprintf(name, sizeof(name), "form %zu, limit %s: %s", i, limit, p->name);
-        expect_gradient(&f, name, p->data, p->grad, p->n, 64 * U, 2 * f.noise / f.step);
-    }
-    ffn_close(&t);
+    ffn_differentiate(&t, what, 0x1p-11);
 }
 
 Test(moe_published, reference_is_the_derivative)
@@ -281,11 +207,9 @@ Test(moe_published, flop_counts_three_maps_and_the_shared_expert)
 static void expect_refused(const char *key, int value, const char *text)
 {
     struct config c = config_of(&forms[5]);
-    struct err e = {""};
 
     set_number(&c, key, value);
-    cr_expect_eq(config_check(&c, &e), E_USAGE, "%s %d", key, value);
-    cr_expect(strstr(e.msg, text), "%s %d: %s", key, value, e.msg);
+    REFUSED(config_check(&c, &failure), E_USAGE, text);
 }
 
 Test(moe_published, groups_without_sense)

@@ -2,8 +2,8 @@
  *
  * The model's norms that are more than an operation of the backend, against their equations in
  * double: AdaNorm, whose gain is a constant in backward; PowerNorm with its statistics. */
-#include "harness/check/guarded.h"
 #include "tests/support/every_backend.h"
+#include "tests/support/kernel/fenced.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/set_choice.h"
 #include "variants/parts/norm.h"
@@ -33,15 +33,11 @@ static void open_norm(struct normed *t, enum norm_kind kind)
         for (int e = 0; e < D; e++)
             w->data[e] = 0.5f + (float)rng_uniform(SEED, rng_stream(w->name), (uint64_t)e);
     }
-    t->x = normal(N, "x", 0.5f, 2), t->d_y = normal(N, "d_y", 0, 1);
-    t->y = guarded(N), t->d_x = guarded(N), t->stats = guarded(NORM_STATS * ROWS);
+    t->x = normals(N, "x", 0.5f, 2), t->d_y = normals(N, "d_y", 0, 1);
+    t->y = fenced(N), t->d_x = fenced(N), t->stats = fenced(NORM_STATS * ROWS);
 }
 
-static void close_norm(struct normed *t)
-{
-    params_free(&t->p);
-    release(t->x), release(t->d_y), release(t->y), release(t->d_x), release(t->stats);
-}
+static void close_norm(struct normed *t) { params_free(&t->p); }
 
 /* Results pass some thirty roundings of terms of their own size. */
 static void expect_close(double got, double want, double size, const char *what)
@@ -114,11 +110,10 @@ ParameterizedTest(int *at, norm, ada_is_its_equation)
 Test(norm, a_gain_of_zero_is_refused)
 {
     struct config c = config_default(variant_find("adanorm"), 12, 3, 4, 17, 1, 9);
-    struct err e;
 
-    cr_expect_eq(config_check(&c, &e), OK);
+    cr_expect_eq(config_check(&c, &failure), OK);
     set_number(&c, "ada_c", 0);
-    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_eq(config_check(&c, &failure), E_USAGE);
 }
 
 /* ---- PowerNorm ---------------------------------------------------------------------------- */
@@ -261,14 +256,13 @@ Test(norm, power_adds_first)
         const struct engine g = open_engine("ref", 1);
         open_norm(&t, NORM_POWER);
         set_number(&t.c, "pn_group", groups);
-        float *const sum = guarded(N);
+        float *const sum = fenced(N);
         for (int i = 0; i < N; i++)
             sum[i] = t.x[i] + t.d_y[i];
         norm_apply(&g, &t.c, t.p.v, t.y, sum, NULL, ROWS);
         norm_apply(&g, &t.c, t.p.v, t.d_y, t.x, t.d_y, ROWS);
         for (int i = 0; i < N; i++)
             expect_close((double)t.d_y[i], (double)t.y[i], 16, "sum");
-        release(sum);
         close_norm(&t);
     }
 }

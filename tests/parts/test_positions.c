@@ -4,7 +4,7 @@
  * every backend, the reference included, reads the numbers that are made here, so none of them can
  * judge these. Places are around the ends of tables, and where a float no longer tells angles
  * apart. (Rotary ones: test_rope_far.c; a number per distance: test_pos_bias.c.) */
-#include "harness/check/guarded.h"
+#include "tests/support/kernel/fenced.h"
 #include "tests/support/laid.h"
 #include "tests/support/set_choice.h"
 
@@ -40,7 +40,7 @@ Test(positions, sinusoids)
         for (int order = SINUSOID_CONCAT; order <= SINUSOID_INTERLEAVED; order++) {
             struct config c = config_default(variant_find("vanilla"), widths[w], 1, 4, 8, 1, 0);
             const size_t n = pos_sinusoid.n_pos_encoding(&c, 3);
-            float *const rows = guarded(n);
+            float *const rows = fenced(n);
             c.sinusoid = (enum sinusoid)order;
             for (size_t k = 0; k < ARRAY_LEN(far); k++) {
                 pos_sinusoid.pos_encoding(&c, far[k], 3, rows);
@@ -48,7 +48,6 @@ Test(positions, sinusoids)
                     expect_sinusoid(rows + t * c.D, c.D, far[k] + t, order == SINUSOID_INTERLEAVED);
             }
             cr_expect(guards_intact(rows, n));
-            release(rows);
         }
 }
 
@@ -60,7 +59,7 @@ Test(positions, trained_frequencies)
     float w[D / 2] = {1.25f, -0.0375f, 0.0003f};
     const struct param model = {.data = w, .n = D / 2};
     const size_t n = (size_t)B * (FARTHEST + 1) * D;
-    float *const h = guarded(n);
+    float *const h = fenced(n);
 
     for (size_t e = 0; e < n; e++)
         h[e] = 0;
@@ -75,7 +74,6 @@ Test(positions, trained_frequencies)
                 cr_expect_leq(in_bounds(got, (double)want, U + (double)far[k] * 0x1p-51), 1,
                               "position %d, coordinate %d", (int)far[k], e);
             }
-    release(h);
 }
 
 /* Words that turn: r cos(w t + phi), r sin(w t + phi). */
@@ -87,10 +85,9 @@ Test(positions, words_that_turn)
           phase[] = {0, 1, -1, 3, 0.5f, -2};
     const struct param words[] = {{.data = radius}, {.data = w}, {.data = phase}};
     const int L = FARTHEST + 1;
-    int32_t *const tokens = calloc((size_t)(B * L), sizeof(*tokens));
-    float *const h = guarded((size_t)B * (size_t)L * D);
+    int32_t *const tokens = room((size_t)(B * L), sizeof(*tokens));
+    float *const h = fenced((size_t)B * (size_t)L * D);
 
-    cr_assert_not_null(tokens);
     for (int i = 0; i < B * L; i++)
         tokens[i] = (i * 7 + i / 11) % V;
     c.pos->from_tokens(&c, words, tokens, 0, h, B, L, 2);
@@ -106,8 +103,6 @@ Test(positions, words_that_turn)
                 cr_expect_leq(in_bounds((double)got[0], r * (double)cosl(angle), bound), 1);
                 cr_expect_leq(in_bounds((double)got[D / 2], r * (double)sinl(angle), bound), 1);
             }
-    free(tokens);
-    release(h);
 }
 
 /* ---- tables by distance -------------------------------------------------------------------- */
@@ -184,7 +179,6 @@ Test(positions, xl_codes)
                 if (!causal)
                     expect_xl(&t, -far[k]);
             }
-            close_laid(&t);
         }
 }
 
@@ -226,7 +220,6 @@ Test(positions, tener_codes)
                             expect_tener(&t, t.a.rel_q, side * far[k], 1);
                     }
                 cr_expect_eq(t.a.rel_q != NULL, code);
-                close_laid(&t);
             }
 }
 
@@ -273,7 +266,6 @@ Test(positions, deberta_tables)
             open_laid(&t, c, FARTHEST + 1, 0);
             for (size_t k = 0; k < ARRAY_LEN(far); k++)
                 expect_deberta(&t, code, far[k]);
-            close_laid(&t);
         }
 }
 
@@ -320,7 +312,6 @@ Test(positions, tupe_scores)
                 cr_expect_leq(in_bounds(got, want, 8 * U * size), 1,
                               "head %d, %d to %d: %g, not %g", h, places[i], places[j], got, want);
             }
-    close_laid(&t);
 }
 
 /* Numbers by distance on both sides. */
@@ -356,6 +347,5 @@ Test(positions, gaussian_biases)
                         cr_expect_leq(in_bounds(got, want, 2 * U * fabs(want)), 1,
                                       "%s, head %d, distance %d", c.pos->name, h, (int)n);
                     }
-            close_laid(&t);
         }
 }

@@ -2,12 +2,11 @@
  *
  * Rotary positions far beyond the table of angles, with every scaling for longer contexts, against
  * the equations in double: every backend rotates by this code, so none of them can judge it. */
-#include "harness/check/guarded.h"
+#include "tests/support/kernel/fenced.h"
 #include "tests/support/set_choice.h"
 #include "variants/parts/parts.h"
 
 #include <complex.h>
-#include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
@@ -46,7 +45,7 @@ static double pair_of_turns(const struct rotary_form *r, double turns)
 }
 
 /* How much of its frequency a pair keeps, the rest of it being divided by the factor. */
-static double kept(const struct rotary_form *r, int f, double w)
+static double kept_part(const struct rotary_form *r, int f, double w)
 {
     if (strcmp(r->scaling, "none") == 0)
         return 1;
@@ -62,7 +61,7 @@ static double kept(const struct rotary_form *r, int f, double w)
 /* Radians per position. */
 static double frequency(const struct rotary_form *r, int f)
 {
-    const double d = r->dim, w = 1 / pow(r->base, 2 * f / d), k = kept(r, f, w);
+    const double d = r->dim, w = 1 / pow(r->base, 2 * f / d), k = kept_part(r, f, w);
 
     if (strcmp(r->scaling, "ntk") == 0)
         return 1 / pow(r->base * pow(r->factor, d / (d - 2)), 2 * f / d);
@@ -80,7 +79,6 @@ static struct config rotary_config(const struct rotary_form *r)
 {
     struct config c = config_default(variant_find("rope"), 12, 2, r->dim + 3, 8, 1, 0);
     const bool yarn = strcmp(r->scaling, "yarn") == 0;
-    struct err e = {""};
 
     set_number(&c, "rope_dim", r->dim);
     set_number(&c, "rope_base", r->base);
@@ -91,7 +89,7 @@ static struct config rotary_config(const struct rotary_form *r)
     set_number(&c, yarn ? "rope_beta_fast" : "rope_high", r->fast);
     set_number(&c, yarn ? "rope_beta_slow" : "rope_low", r->slow);
     set_number(&c, "rope_mscale", r->mscale);
-    cr_assert_eq(config_check(&c, &e), OK, "%s", e.msg);
+    MUST(config_check(&c, &failure));
     return c;
 }
 
@@ -99,7 +97,7 @@ static struct config rotary_config(const struct rotary_form *r)
 static void turn(const struct config *c, float *x, int rows, int64_t position, int layer)
 {
     const struct engine g = {.threads = 1};
-    float *const table = guarded(pos_rope.n_pos_encoding(c, rows));
+    float *const table = fenced(pos_rope.n_pos_encoding(c, rows));
 
     pos_rope.pos_encoding(c, 0, rows, table);
     pos_rope.rotate(&g, c, table,
@@ -111,7 +109,6 @@ static void turn(const struct config *c, float *x, int rows, int64_t position, i
                                        .width = c->dh,
                                        .position = position,
                                        .layer = layer});
-    release(table);
 }
 
 /* A head, by (a + bi) m e^(i p w). The two factors of an angle and their product are 3 U, the
@@ -145,8 +142,8 @@ Test(rope_far, angles, .timeout = 240)
         const struct config c = rotary_config(r);
         const int row = c.H * c.dh;
         const size_t bytes = sizeof(float) * (size_t)(ROWS * row);
-        float *const x = normal((size_t)(ROWS * row), "x", 0, 1);
-        float *const got = guarded((size_t)(ROWS * row)), *const one = guarded((size_t)row);
+        float *const x = normals((size_t)(ROWS * row), "x", 0, 1);
+        float *const got = fenced((size_t)(ROWS * row)), *const one = fenced((size_t)row);
         for (size_t k = 0; k < ARRAY_LEN(far); k++) {
             memcpy(got, x, bytes);
             turn(&c, got, ROWS, far[k], 0);
@@ -159,7 +156,6 @@ Test(rope_far, angles, .timeout = 240)
                     expect_head(r, got + t * row + h * c.dh, x + t * row + h * c.dh, far[k] + t);
             }
         }
-        release(x), release(got), release(one);
     }
 }
 
@@ -170,7 +166,7 @@ Test(rope_far, bases_of_layers)
     struct rotary_form r = rotary_forms[0];
     struct config c = rotary_config(&r);
     const size_t row = (size_t)(c.H * c.dh);
-    float *const x = normal(row, "x", 0, 1), *const got = guarded(row);
+    float *const x = normals(row, "x", 0, 1), *const got = fenced(row);
 
     c.layer_rope_base = (struct layer_list){.n = ARRAY_LEN(bases)};
     memcpy(c.layer_rope_base.at, bases, sizeof(bases));
@@ -184,5 +180,4 @@ Test(rope_far, bases_of_layers)
             else
                 cr_expect_eq(memcmp(got, x, sizeof(float) * row), 0, "layer %d", layer);
         }
-    release(x), release(got);
 }

@@ -12,21 +12,15 @@ enum { T = 40, BATCH = 2, VOCAB = 11 };
 static struct config sparse(const char *text, const char *heads)
 {
     struct config c = config_default(variant_find("window"), 12, 3, 6, 17, 2, VOCAB);
-    struct err e = {""};
 
-    cr_assert_eq(config_set_masks(&c, c.variant, text, heads, &e), OK, "%s", e.msg);
-    cr_assert_eq(config_check(&c, &e), OK, "%s: %s", text, e.msg);
+    MUST(config_set_masks(&c, c.variant, text, heads, &failure));
+    cr_assert_eq(config_check(&c, &failure), OK, "%s: %s", text, failure.msg);
     return c;
 }
 
 static float *logits(const struct config *c, const char *backend, enum mem_kind kind, int L, int M)
 {
-    struct model m;
-
-    model_open(&m, c, backend, 1, kind, (struct extent){BATCH, L, M});
-    float *all = model_stream(&m, 0, BATCH, T, L);
-    model_close(&m);
-    return all;
+    return model_logits(c, backend, 1, kind, (struct extent){BATCH, L, M}, T, L);
 }
 
 static void expect_equal(const float *got, const float *want, const char *what, int L)
@@ -76,18 +70,17 @@ Test(sparse, nonsense_is_refused)
         "rect=0x2,row=4",     "window=3,row=4", "window=3,margin=1x1",
     };
     struct masks m;
-    struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(unreadable); i++) {
-        e.msg[0] = '\0';
-        cr_expect_eq(masks_parse(&m, unreadable[i][0], unreadable[i][1], &e), E_USAGE, "%s %s",
-                     unreadable[i][0], unreadable[i][1]);
-        cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
+        failure.msg[0] = '\0';
+        cr_expect_eq(masks_parse(&m, unreadable[i][0], unreadable[i][1], &failure), E_USAGE,
+                     "%s %s", unreadable[i][0], unreadable[i][1]);
+        HAS(failure.msg, "  -> ");
     }
     for (size_t i = 0; i < ARRAY_LEN(senseless); i++) {
-        cr_assert_eq(masks_parse(&m, senseless[i], "", &e), OK, "%s", e.msg);
-        cr_expect_eq(masks_check(&m, "who", &e), E_USAGE, "%s", senseless[i]);
-        cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
+        MUST(masks_parse(&m, senseless[i], "", &failure));
+        cr_expect_eq(masks_check(&m, "who", &failure), E_USAGE, "%s", senseless[i]);
+        HAS(failure.msg, "  -> ");
     }
 }
 
@@ -120,9 +113,7 @@ Test(sparse, all_that_hides_nothing_is_plain, .timeout = 240)
         const struct config c = sparse(texts[i], "");
         float *got = logits(&c, "ref", MEM_NONE, T, 0);
         expect_equal(got, want, texts[i], T);
-        free(got);
     }
-    free(want);
 }
 
 static const char *const patterns[] = {
@@ -150,16 +141,12 @@ static void stream(const char *pattern, const struct backend *b)
             if (b == &backend_ref)
                 expect_equal(got, want, pattern, L);
             cr_expect_lt(case_error(got, want, BATCH * T * VOCAB), 1, "%s, %s", pattern, b->name);
-            free(got);
         }
-    free(want);
 }
 
 ParameterizedTestParameters(sparse, streaming_is_one_pass) { return every_backend(); }
 ParameterizedTest(int *b, sparse, streaming_is_one_pass, .timeout = 120)
 {
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("%s is not usable here", backends[*b]->name);
     for (size_t p = 0; p < ARRAY_LEN(patterns); p++)
         stream(patterns[p], backends[*b]);
 }
@@ -181,7 +168,6 @@ Test(sparse, memory_that_is_out_of_reach, .timeout = 240)
         float *less = logits(&c, "ref", MEM_HIDDEN, 1, cases[i].M - 1);
         cr_expect_neq(memcmp(less, want, sizeof(float) * BATCH * T * VOCAB), 0, "%s",
                       cases[i].text);
-        free(want), free(got), free(less);
     }
 }
 
@@ -198,7 +184,6 @@ Test(sparse, heads_take_masks_in_turn)
     expect_equal(b, a, "0,1,0", T);
     expect_equal(s, o, "1,0,1", T);
     cr_expect_neq(memcmp(a, o, sizeof(float) * BATCH * T * VOCAB), 0);
-    free(a), free(b), free(o), free(s);
 }
 
 Test(sparse, random_blocks_lie_before)
@@ -213,22 +198,4 @@ Test(sparse, random_blocks_lie_before)
             apart += block != masks_random_block(1, q, 3, 0);
         }
     cr_expect(differ > 0 && apart > 0, "layers and numbers draw on their own");
-}
-
-/* Of each of H heads: queries see min(w, i+1) keys. */
-Test(sparse, hidden_pairs_cost_nothing)
-{
-    const struct config narrow = sparse("window=4", ""), wide = sparse("window=40", "");
-    const struct config by_mask = sparse("window=4,dilation=1;window=4", "");
-    struct model a, b, m;
-    const struct extent max = {1, T, 0};
-
-    model_open(&a, &narrow, "ref", 1, MEM_NONE, max);
-    model_open(&b, &wide, "ref", 1, MEM_NONE, max);
-    model_open(&m, &by_mask, "ref", 1, MEM_NONE, max);
-    const double seen = 4 * T - 6, all = T * (T + 1) / 2.0;
-    cr_expect_float_eq(lm_flop(&b.lm, 1, T, 0, T) - lm_flop(&a.lm, 1, T, 0, T),
-                       narrow.N * narrow.H * 4.0 * narrow.dh * (all - seen), 1e-6);
-    cr_expect_float_eq(lm_flop(&m.lm, 1, T, 0, T), lm_flop(&a.lm, 1, T, 0, T), 1e-6);
-    model_close(&a), model_close(&b), model_close(&m);
 }

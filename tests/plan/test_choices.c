@@ -8,9 +8,8 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
-#include "variants/model/lm.h"
+#include "variants/model/lm/lm.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 
 TestSuite(choices, .timeout = 120);
@@ -38,11 +37,10 @@ static bool has_tensor(const struct bench_case *c, const char *part)
 {
     struct config config = c->config;
     struct lm lm;
-    struct err e = {""};
     bool found = false;
 
     config.V = 8;
-    cr_assert_eq(lm_init(&lm, &config, &e), OK, "%s: %s", c->repro, e.msg);
+    cr_assert_eq(lm_init(&lm, &config, &failure), OK, "%s: %s", c->repro, failure.msg);
     for (int i = 0; i < lm.params.n; i++)
         found = found || strstr(lm.params.v[i].name, part);
     lm_free(&lm);
@@ -61,16 +59,11 @@ static bool says(const struct bench_case *c, const char *name)
 /* A repro line makes the same model again; choices that do not apply are not in it. */
 Test(choices, cases_say_what_applies_and_their_line_makes_them_again)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, "-V all -w attn,layer,segment " SMALL CHOSEN);
+    struct plan p = planned("-V all -w attn,layer,segment " SMALL CHOSEN);
     plan_drop_unsupported(&p);
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *const c = &p.cases[i];
-        struct options again;
-        struct plan one;
-        must_plan(&one, &again, c->repro);
+        struct plan one = planned("%s", c->repro);
         cr_assert_eq(one.n, 1, "%s", c->repro);
         cr_expect_str_eq(one.cases[0].case_id, c->case_id);
         for (int k = 0; k < CHOICE_COLUMNS; k++) {
@@ -86,9 +79,7 @@ Test(choices, cases_say_what_applies_and_their_line_makes_them_again)
         cr_expect_eq(says(c, "ffn"), !attn && has_tensor(c, ".ff"), "%s", c->repro);
         const bool norms = has_tensor(c, ".ln") || c->config.norm_kind == NORM_ADA;
         cr_expect_eq(says(c, "norm"), !attn && norms, "%s", c->repro);
-        drop_plan(&one, &again);
     }
-    drop_plan(&p, &o);
 }
 
 Test(choices, axes_of_words_multiply_where_they_apply)
@@ -121,13 +112,10 @@ Test(choices, axes_of_words_multiply_where_they_apply)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct options o;
-        struct plan p;
         char line[160];
         snprintf(line, sizeof(line), "-b ref --seq 8 --mem 8 %s", cases[i].line);
-        must_plan(&p, &o, line);
+        struct plan p = planned("%s", line);
         cr_expect_eq(p.n, cases[i].n, "%s: %d cases", line, p.n);
-        drop_plan(&p, &o);
     }
 }
 
@@ -162,13 +150,10 @@ Test(choices, none_is_made_in_vain)
     for (size_t i = 0; i < ARRAY_LEN(lines) + ARRAY_LEN(others); i++) {
         const bool vain = i < ARRAY_LEN(lines);
         const char *const line = vain ? lines[i] : others[i - ARRAY_LEN(lines)];
-        struct options o;
-        struct plan p = {0};
+        struct plan p;
         struct err e = {""};
-        cr_assert_eq(parse_words(&o, line, &e), OK, "%s", e.msg);
-        cr_expect_eq(plan_asked(&p, &o, &e), vain ? E_USAGE : OK, "%s: %s", line, e.msg);
+        cr_expect_eq(try_plan(&p, line, &e), vain ? E_USAGE : OK, "%s: %s", line, e.msg);
         cr_expect(!vain || strstr(e.msg, "  -> "), "%s", e.msg);
-        drop_plan(&p, &o);
     }
 }
 
@@ -193,14 +178,11 @@ Test(choices, values_go_with_others)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct options o;
-        struct plan p;
         char line[160], text[CHOICE_TEXT];
         snprintf(line, sizeof(line), "-w layer " SMALL "%s", cases[i].line);
-        must_plan(&p, &o, line);
+        struct plan p = planned("%s", line);
         case_print(text, chosen_find(cases[i].name), &p.cases[0]);
         cr_expect_str_eq(text, cases[i].value, "%s of %s", cases[i].name, cases[i].line);
-        drop_plan(&p, &o);
     }
 }
 
@@ -222,9 +204,8 @@ static void expect_found(const char *name, const char *value, const struct bench
     for (int negate = 0; negate < 2; negate++) {
         char text[CHOICE_TEXT + 32];
         struct filter f;
-        struct err e = {""};
         snprintf(text, sizeof(text), "%s%s:%s", negate ? "!" : "", name, value);
-        cr_assert_eq(filter_parse(&f, text, &e), OK, "%s", e.msg);
+        MUST(filter_parse(&f, text, &failure));
         cr_expect_eq(filter_match(&f, c), !negate, "%s of %s", text, c->repro);
         cr_expect_eq(filter_match_row(&f, &tables[TABLE_LATENCY], row), !negate, "%s of %s", text,
                      c->repro);
@@ -241,7 +222,6 @@ static void expect_value(int i, const char *value, const struct bench_case *c)
     char text[CHOICE_TEXT], number[NUMBER_SIZE];
     struct options again;
     struct plan one = {0};
-    struct err e = {""};
 
     case_print(text, i, c);
     cr_expect_str_eq(text, value, "%s of %s", row.name, c->repro);
@@ -255,14 +235,16 @@ static void expect_value(int i, const char *value, const struct bench_case *c)
     if (chosen_find(row.option) == i)
         expect_found(row.option, value, c, &latency);
 
-    cr_assert_eq(options_parse_line(&again, c->repro, &e), OK, "%s: %s", c->repro, e.msg);
-    cr_assert_eq(plan_make(&one, &again, &e), OK, "%s: %s", c->repro, e.msg);
+    cr_assert_eq(options_parse_line(&again, c->repro, &failure), OK, "%s: %s", c->repro,
+                 failure.msg);
+    cr_assert_eq(plan_make(&one, &again, &failure), OK, "%s: %s", c->repro, failure.msg);
     cr_assert_eq(one.n, 1, "%s", c->repro);
     case_print(text, i, &one.cases[0]);
     cr_expect_str_eq(text, value, "%s of %s", row.name, c->repro);
     cr_expect_str_eq(one.cases[0].case_id, c->case_id);
     cr_expect(case_same_problem(&one.cases[0], c), "%s", c->repro);
-    drop_plan(&one, &again);
+    plan_free(&one);
+    options_free(&again);
 }
 
 /* A value of the i-th choice of a model, NULL after the last. Options of masks need a mask. */
@@ -327,7 +309,6 @@ Test(choices, rows_of_models_are_the_same_everywhere)
                 char line[256];
                 struct options o;
                 struct plan p = {0};
-                struct err e = {""};
                 c.adaptive.n = clusters;
                 c.dtype = i == CHOICE_act_dtype ? ELEM_Q8 : c.dtype;
                 if (!choice_applies(&model_choices[i], &c, SCOPE_MODEL))
@@ -339,15 +320,16 @@ Test(choices, rows_of_models_are_the_same_everywhere)
                          : i == CHOICE_act_dtype ? "--dtype q8 "
                                                  : "",
                          model_choices[i].option, flag ? "" : value_of(i, n));
-                cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);
+                cr_assert_eq(parse_words(&o, line, &failure), OK, "%s: %s", line, failure.msg);
                 o.default_threads = 1;
-                if (plan_make(&p, &o, &e) == OK) { /* a gate, for example, does not support every
+                if (plan_make(&p, &o, &failure) ==
+                    OK) { /* a gate, for example, does not support every
                                                     * norm */
                     cr_assert_eq(p.n, 1, "%s", line);
                     expect_value(CASE_BEFORE_MODEL + i, value_of(i, n), &p.cases[0]);
                     having++;
                 }
-                drop_plan(&p, &o);
+                plan_free(&p);
             }
             cr_expect_gt(having, 0, "no variant takes --%s %s", model_choices[i].option,
                          value_of(i, n));
@@ -388,17 +370,14 @@ Test(choices, rows_of_cases_are_the_same_everywhere)
                     {"--threads ", "--threads 1"}, {"-b ", "-b ref"}};
         const int i = chosen_find(cases[k].name);
         char line[256];
-        struct options o;
-        struct plan p;
         snprintf(line, sizeof(line), "%s", cases[k].line);
         for (size_t r = 0; r < ARRAY_LEN(rest); r++)
             if (!strstr(cases[k].line, rest[r].option))
                 snprintf(line + strlen(line), sizeof(line) - strlen(line), " %s", rest[r].usual);
-        must_plan(&p, &o, line);
+        struct plan p = planned("%s", line);
         cr_assert_eq(p.n, 1, "%s", line);
         expect_value(i, cases[k].value, &p.cases[0]);
         tried[i] = true;
-        drop_plan(&p, &o);
     }
     for (int i = 0; i < CHOICE_COLUMNS; i++)
         cr_expect(tried[i] || (i >= CASE_BEFORE_MODEL && i < SETTINGS_CHOICE), "%s is not tried",
@@ -426,7 +405,6 @@ Test(choices, rows_are_options_and_columns)
             cr_expect_eq(number, row.number, "%s of %s", row.name, table->name);
         }
     }
-    ran_free(&r);
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */
@@ -459,8 +437,6 @@ Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remov
         cr_expect_str_eq(row_field(&tables[TABLE_LATENCY], at, &row[1], a),
                          row_field(&tables[TABLE_LATENCY], at, again.row, b));
     }
-    rows_free(&rows);
-    rows_free(&again);
 }
 
 /* ---- training ------------------------------------------------------------------------------- */
@@ -494,7 +470,6 @@ Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
         bench_exits(folder, 0, NULL, TRAIN "--force %s", v, cases[i].chosen);
         struct ran r = run_bench(folder, TRAIN "--resume %s", v, cases[i].other);
         cr_expect(r.code == 2 && strstr(r.err.data, "cannot resume"), "%s: %s", v, r.err.data);
-        ran_free(&r);
         for (int said = 0; said < 2; said++) { /* with its choices, and without */
             bench_exits(folder, 0, NULL, TRAIN "--resume %s", v, said ? cases[i].chosen : "");
         }
@@ -508,6 +483,5 @@ Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
         cr_expect_str_eq(row->rnn_cell, cases[i].rnn_cell);
         cr_expect_str_eq(row->halt, cases[i].halt);
         cr_expect(row->kv_heads == 2 && row->layers == 2, "%s", v);
-        rows_free(&rows);
     }
 }

@@ -45,14 +45,11 @@ Test(contexts, auto_is_how_a_model_is_deployed)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char line[128];
-        struct options o;
-        struct plan p;
         snprintf(line, sizeof(line), "-b ref --seq 8 --mem 4 -V %s %s", cases[i].variant,
                  cases[i].how);
-        must_plan(&p, &o, line);
+        struct plan p = planned("%s", line);
         cr_expect_eq(p.n, 1, "%s", line);
         cr_expect_eq(p.cases[0].mem_kind, cases[i].kind, "%s: %s", line,
                      mem_kind_name[p.cases[0].mem_kind]);
-        drop_plan(&p, &o);
     }
 }

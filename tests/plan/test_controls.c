@@ -5,11 +5,10 @@
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
 #include "variants/model/attention/around.h"
-#include "variants/model/control.h"
-#include "variants/model/keys.h"
+#include "variants/model/config/control.h"
+#include "variants/model/config/keys.h"
 #include "variants/parts/parts.h"
 
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,26 +80,11 @@ static bool differ(struct field f, const struct config *a, const struct config *
     return strcmp(of_a, of_b) != 0;
 }
 
-/* The model of a line "xl --norm pre", with four layers and a memory; of a stack its recurrent layers. */
-static struct config model_of(const char *line)
+/* The model of a line; of a stack its recurrent layers. */
+static struct config layers_of(const char *line)
 {
-    const struct variant *chosen[MAX_LOOKUP];
-    struct config c;
-    struct options o;
-    struct err e;
-    char words[256];
-    int n = 0;
+    const struct config c = model_of_line(line);
 
-    snprintf(words, sizeof(words), "-V %s", line);
-    forget_settings();
-    cr_assert_eq(parse_words(&o, words, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(lookup_variants(chosen, &n, &o, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(n, 1, "%s", line);
-    cr_assert_eq(
-        config_from_options(&c, chosen[0], &o, 16, 4, 256, SCOPE_MODEL, false, false, NULL, &e), OK,
-        "%s: %s", line, e.msg);
-    options_free(&o);
-    c.max_seq = 8;
     return config_of_layers(&c, false);
 }
 
@@ -133,17 +117,13 @@ Test(controls, all_variants_but_the_first_have_one)
 Test(controls, are_command_lines)
 {
     for (int i = 1; variants[i]; i++) {
-        struct options o;
-        struct plan p;
-        const struct variant *const control = model_of(variants[i]->control).variant;
-        char line[256];
+        const struct variant *const control = layers_of(variants[i]->control).variant;
 
-        snprintf(line, sizeof(line), "-b ref --workload %s --seq 8 --mem 0 -V %s",
-                 control_acts_between_layers(control) ? "segment --layers 6" : "layer",
-                 variants[i]->control);
-        must_plan(&p, &o, line);
+        struct plan p =
+            planned("-b ref --workload %s --seq 8 --mem 0 -V %s",
+                    control_acts_between_layers(control) ? "segment --layers 6" : "layer",
+                    variants[i]->control);
         cr_expect_eq(p.n, 1, "%s: %d cases", variants[i]->control, p.n);
-        drop_plan(&p, &o);
     }
 }
 
@@ -155,7 +135,7 @@ Test(controls, differ_from_variants_in_what_their_files_set)
 
     for (int i = 1; variants[i]; i++) {
         const struct variant *const v = variants[i];
-        const struct config a = model_of(v->name), b = model_of(v->control);
+        const struct config a = layers_of(v->name), b = layers_of(v->control);
         struct config bare = config_default(&nothing, a.D, a.H, a.D / a.H, 4 * a.D, 4, a.V);
         struct field f;
 
@@ -184,7 +164,6 @@ static void expect_hidden(const struct variant *v, const char *workload)
 {
     struct options o;
     struct plan p;
-    struct err e;
     char line[256];
 
     snprintf(line, sizeof(line), "-b ref --seq 8 --mem 0 -w %s --layers 1,6 -V vanilla,%s",
@@ -193,13 +172,21 @@ static void expect_hidden(const struct variant *v, const char *workload)
     cr_assert_eq(p.n, 4, "%s", line);
     cr_expect(p.cases[1].unsupported && strstr(p.cases[1].unsupported, "--layers"), "%s", line);
     cr_expect_null(p.cases[3].unsupported, "%s: %s", line, p.cases[3].unsupported);
-    drop_plan(&p, &o);
     snprintf(line, sizeof(line), "-b ref --seq 8 --mem 0 -w %s --layers 1 -V %s", workload,
              v->name);
-    cr_assert_eq(parse_words(&o, line, &e), OK);
-    cr_expect_eq(plan_asked(&p, &o, &e), E_UNSUPPORTED, "%s", line);
-    cr_expect(strstr(e.msg, "-> use --layers 6"), "%s", e.msg);
-    options_free(&o);
+    cr_assert_eq(parse_words(&o, line, &failure), OK);
+    cr_expect_eq(plan_asked(&p, &o, &failure), E_UNSUPPORTED, "%s", line);
+    HAS(failure.msg, "-> use --layers 6");
+}
+
+/* A call of its attention alone is not about layers. */
+static void expect_seen_in_cross(const struct variant *v)
+{
+    const struct plan p = planned("-b ref --seq 8 --mem 4 -w cross -V vanilla,%s", v->name);
+
+    cr_assert_eq(p.n, 2, "%s", v->name);
+    const char *const why = p.cases[1].unsupported;
+    cr_expect(!why || !strstr(why, "between layers"), "%s: %s", v->name, why);
 }
 
 /* What acts between layers has no rows of one layer, and hybrids none without an attention layer. */
@@ -219,6 +206,7 @@ Test(controls, models_of_too_few_layers_are_left_out)
             expect_hidden(v, "segment");
             expect_hidden(v, "decode");
             expect_hidden(v, "train");
+            expect_seen_in_cross(v);
         }
     }
     cr_expect_gt(n, 12);

@@ -14,12 +14,8 @@ TestSuite(phase, .timeout = 120);
 
 static int count(const char *line)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, line);
+    struct plan p = planned("%s", line);
     const int n = p.n;
-    drop_plan(&p, &o);
     return n;
 }
 
@@ -35,30 +31,21 @@ Test(phase, is_an_axis_of_attn_and_layer)
 
 Test(phase, train_keeps_hidden_states)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, EACH "-w train,layer --phase fwd_bwd");
+    struct plan p = planned(EACH "-w train,layer --phase fwd_bwd");
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *c = &p.cases[i];
         cr_expect_eq(c->phase, PHASE_FWD_BWD);
         cr_expect_eq(c->mem_kind, c->variant->mem->recurrent ? MEM_HIDDEN : MEM_RECOMPUTE);
         cr_expect_eq(c->layers, c->workload == WORK_TRAIN ? DEFAULT_LAYERS : 1);
     }
-    drop_plan(&p, &o);
 }
 
 /* Phases do not share a group, and a case's line makes that case and no other. */
 Test(phase, repro_lines_make_their_cases)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, EACH "-w attn,layer,train --phase fwd,fwd_bwd");
+    struct plan p = planned(EACH "-w attn,layer,train --phase fwd,fwd_bwd");
     for (int i = 0; i < p.n; i++) {
-        struct options again;
-        struct plan one;
-        must_plan(&one, &again, p.cases[i].repro);
+        struct plan one = planned("%s", p.cases[i].repro);
         cr_assert_eq(one.n, 1, "%s", p.cases[i].repro);
         cr_expect_str_eq(one.cases[0].case_id, p.cases[i].case_id);
         cr_expect(one.cases[0].phase == p.cases[i].phase &&
@@ -67,9 +54,7 @@ Test(phase, repro_lines_make_their_cases)
             cr_expect(strcmp(p.cases[k].case_id, p.cases[i].case_id) != 0);
             cr_expect(p.cases[k].group != p.cases[i].group || p.cases[k].phase == p.cases[i].phase);
         }
-        drop_plan(&one, &again);
     }
-    drop_plan(&p, &o);
 }
 
 Test(phase, refusals_say_what_to_do)
@@ -97,7 +82,6 @@ Test(phase, refusals_say_what_to_do)
         cr_expect_eq(plan_make(&p, &o, &e), E_USAGE, "%s", cases[i].line);
         cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
                   cases[i].line, e.msg);
-        options_free(&o);
     }
 }
 
@@ -125,7 +109,6 @@ Test(phase, rows_rerun_and_resume, .init = folder_make, .fini = folder_remove)
     char trained[TEXT_SIZE] = "";
 
     expect_exit(&r, 0);
-    ran_free(&r);
     struct rows latency = must_read(folder, "r/latest", TABLE_LATENCY);
     struct rows memory = must_read(folder, "r/latest", TABLE_MEMORY);
     const struct latency_row *row = latency.row;
@@ -138,14 +121,9 @@ Test(phase, rows_rerun_and_resume, .init = folder_make, .fini = folder_remove)
     bench_exits(folder, 0, NULL, "--resume=r/latest " AXES TINY);
     struct rows after = must_read(folder, "r/latest", TABLE_LATENCY);
     cr_expect_eq(after.n, latency.n, "cases that are there were measured again");
-    rows_free(&after);
-    r = run_bench(folder,
-                  "rerun %s -q --format csv --max-time 0.003 --min-samples 3 --warmup-ms 0 "
-                  "--block-ms 0.5 --out r",
-                  trained);
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL,
+                    "rerun %s -q --format csv --max-time 0.003 --min-samples 3 --warmup-ms 0 "
+                    "--block-ms 0.5 --out r",
+                    trained);
     cr_expect(*trained && strstr(r.out.data, trained), "%s", r.out.data);
-    ran_free(&r);
-    rows_free(&latency);
-    rows_free(&memory);
 }

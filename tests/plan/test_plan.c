@@ -3,22 +3,18 @@
  * The matrix: what is multiplied, in which order, what filters leave, and error texts. */
 #include "harness/plan/plan.h"
 #include "tests/support/command_line.h"
-#include "tests/support/simd.h"
-#include "variants/model/control.h"
+#include "tests/support/failure.h"
+#include "tests/support/kernel/simd.h"
+#include "variants/model/config/control.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 
 /* The number of cases of a line that can run. */
 static int count(const char *line)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, line);
+    struct plan p = planned("%s", line);
     plan_drop_unsupported(&p);
     const int n = p.n;
-    drop_plan(&p, &o);
     return n;
 }
 
@@ -50,7 +46,6 @@ Test(plan, presets_are_base_variants_and_usable_backends)
         cr_expect(c->config.F == 2048 && c->workload == WORK_LAYER && c->phase == PHASE_FWD);
         cr_expect_eq(c->mem_kind, MEM_KV);
     }
-    drop_plan(&p, &o);
 }
 
 Test(plan, axes_that_do_not_apply_do_not_multiply)
@@ -121,9 +116,7 @@ Test(plan, families)
         all += n;
         snprintf(line, sizeof(line), "-b ref -w layer --seq 8 --mem 0 -V family:%s",
                  family_name[f]);
-        struct options o;
-        struct plan p;
-        must_plan(&p, &o, line);
+        struct plan p = planned("%s", line);
         for (int i = 0; i < p.n; i++) {
             int v = 0;
             while (variants[v] != p.cases[i].variant)
@@ -132,7 +125,6 @@ Test(plan, families)
                          family_name[f]);
         }
         cr_expect_geq(p.n, n, "%s", line);
-        drop_plan(&p, &o);
     }
     cr_expect(!variants[all], "each variant counts once");
 }
@@ -160,12 +152,9 @@ Test(plan, what_sees_ahead_has_no_past_and_no_next_token)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct options o;
         struct plan p;
-        struct err e = {""};
-        cr_assert_eq(parse_words(&o, cases[i].line, &e), OK, "%s: %s", cases[i].line, e.msg);
-        cr_expect_eq(plan_asked(&p, &o, &e), cases[i].st, "%s: %s", cases[i].line, e.msg);
-        drop_plan(&p, &o);
+        cr_expect_eq(try_plan(&p, cases[i].line, &failure), cases[i].st, "%s: %s", cases[i].line,
+                     failure.msg);
     }
 }
 
@@ -179,11 +168,8 @@ static void expect_chosen(const struct bench_case *c, const char *name, const ch
 
 Test(plan, corners)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o,
-              "-b ref -V vanilla,gtrxl,shaw -w attn,layer,segment,decode --seq 8 --mem 0,4");
+    struct plan p =
+        planned("-b ref -V vanilla,gtrxl,shaw -w attn,layer,segment,decode --seq 8 --mem 0,4");
     cr_expect_eq(p.n, 4 * 3 * 2);
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *const c = &p.cases[i];
@@ -198,7 +184,6 @@ Test(plan, corners)
         expect_chosen(c, "same-length", recurrent ? "0" : "");
         expect_chosen(c, "norm_place", attn ? "" : wiring_name[c->variant->wiring]);
     }
-    drop_plan(&p, &o);
 }
 
 /* ---- order ---------------------------------------------------------------------------------- */
@@ -214,12 +199,9 @@ static int place_of(const struct variant *v)
 
 Test(plan, groups_are_shapes)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o,
-              "-w attn,decode,layer,segment --layers 2,3 --seq 8,16 --mem 0,4 --batch 1,2 "
-              "--threads 1,2 --gate gru,input --clip 2,4 --mem-kind hidden,kv,auto");
+    struct plan p =
+        planned("-w attn,decode,layer,segment --layers 2,3 --seq 8,16 --mem 0,4 --batch 1,2 "
+                "--threads 1,2 --gate gru,input --clip 2,4 --mem-kind hidden,kv,auto");
     for (int i = 1; i < p.n; i++) {
         const struct bench_case *const a = &p.cases[i - 1], *const b = &p.cases[i];
         cr_expect(b->group == a->group || b->group == a->group + 1);
@@ -239,7 +221,6 @@ Test(plan, groups_are_shapes)
         for (int k = i + 1; k < p.n; k++)
             cr_assert(p.cases[i].group == p.cases[k].group ||
                       !same_shape(&p.cases[i], &p.cases[k]));
-    drop_plan(&p, &o);
 }
 
 /* ---- filters -------------------------------------------------------------------------------- */
@@ -291,11 +272,9 @@ Test(plan, filters_with_unknown_values)
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct options o;
         struct plan p;
-        struct err e;
-        cr_assert_eq(parse_words(&o, lines[i], &e), OK, "%s", e.msg);
-        cr_expect_eq(plan_make(&p, &o, &e), E_USAGE, "%s", lines[i]);
-        cr_expect(strstr(e.msg, "unknown ") && strstr(e.msg, "  -> "), "%s", e.msg);
-        options_free(&o);
+        MUST(parse_words(&o, lines[i], &failure));
+        cr_expect_eq(plan_make(&p, &o, &failure), E_USAGE, "%s", lines[i]);
+        HAS(failure.msg, "unknown ", "  -> ");
     }
 }
 
@@ -309,11 +288,9 @@ Test(plan, unsupported_cases_say_why)
     static const enum mem_kind kind[] = {MEM_NONE, MEM_KV, MEM_RECOMPUTE, MEM_HIDDEN};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct options o;
-        struct plan p;
         char line[160];
         snprintf(line, sizeof(line), "-b ref --seq 8 --mem 4 %s", lines[i]);
-        must_plan(&p, &o, line);
+        struct plan p = planned("%s", line);
         cr_assert_eq(p.n, 2, "%s", line);
         cr_expect_str_eq(p.cases[0].variant->name, first[i]);
         cr_expect_not_null(p.cases[0].unsupported, "%s", line);
@@ -322,18 +299,15 @@ Test(plan, unsupported_cases_say_why)
         cr_expect_str_neq(p.cases[0].case_id, p.cases[1].case_id);
         cr_expect_eq(plan_drop_unsupported(&p), 1);
         cr_expect_eq(p.n, 1);
-        drop_plan(&p, &o);
     }
 }
 
 /* All of the past is a state: a case of its own where there is one. */
 Test(plan, all_of_the_past)
 {
-    struct options o;
-    struct plan p;
     char text[MEM_TEXT];
 
-    must_plan(&p, &o, "-V vanilla,linear,retnet -w segment -b ref --seq 8 --mem 4,all");
+    struct plan p = planned("-V vanilla,linear,retnet -w segment -b ref --seq 8 --mem 4,all");
     cr_assert_eq(p.n, 6);
     for (int i = 0; i < 3; i++) {
         const struct bench_case *const some = &p.cases[i], *const all = &p.cases[3 + i];
@@ -341,34 +315,25 @@ Test(plan, all_of_the_past)
         cr_expect_eq(all->unsupported == NULL, i > 0, "%s", all->variant->name);
         cr_expect(i == 0 || all->mem_kind == MEM_STATE);
         cr_expect_str_neq(some->case_id, all->case_id);
-        cr_expect(strstr(all->repro, "--mem all "), "%s", all->repro);
+        HAS(all->repro, "--mem all ");
         mem_text(text, all->mem);
         cr_expect_str_eq(text, "all");
     }
-    drop_plan(&p, &o);
-    must_plan(&p, &o, "-V linear -w train -b ref --seq 8 --mem 4,all");
+    p = planned("-V linear -w train -b ref --seq 8 --mem 4,all");
     cr_expect(p.n == 2 && p.cases[0].mem_kind == MEM_RECOMPUTE && p.cases[1].mem_kind == MEM_STATE);
-    drop_plan(&p, &o);
-    must_plan(&p, &o, "-V linear -w decode -b ref --mem 4,all --filter mem:all");
+    p = planned("-V linear -w decode -b ref --mem 4,all --filter mem:all");
     cr_expect(p.n == 1 && p.cases[0].mem == MEM_ALL);
-    drop_plan(&p, &o);
-    must_plan(&p, &o, "-V linear -w decode -b ref --mem 4,all --filter mem<=4");
+    p = planned("-V linear -w decode -b ref --mem 4,all --filter mem<=4");
     cr_expect(p.n == 1 && p.cases[0].mem == 4);
-    drop_plan(&p, &o);
-    must_plan(&p, &o, "-V linear,xl -w attn,layer -b ref --seq 8 --mem all");
+    p = planned("-V linear,xl -w attn,layer -b ref --seq 8 --mem all");
     cr_expect_eq(plan_drop_unsupported(&p), 3);
-    drop_plan(&p, &o);
 }
 
 Test(plan, filtered_groups_are_numbered_without_holes)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, "-V xl -b ref --seq 8,16,32 --mem 0 --filter !seq:16");
+    struct plan p = planned("-V xl -b ref --seq 8,16,32 --mem 0 --filter !seq:16");
     cr_assert(p.n == 2 && p.groups == 2);
     cr_expect(p.cases[0].group == 0 && p.cases[1].group == 1 && p.cases[1].index == 1);
-    drop_plan(&p, &o);
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -403,6 +368,8 @@ Test(plan, errors_say_what_to_do)
          "--mem 0 does not apply to xl in --workload request: "},
         {"-V gla -w request --mem all", E_USAGE,
          "--mem all does not apply to gla in --workload request: "},
+        {"-V gla -w encdec --mem 4", E_UNSUPPORTED,
+         "--workload encdec: gla: an encoder sees its text in both directions"},
         {"-V xl -w attn,layer --vocab 9", E_USAGE,
          "--vocab 9 does not apply: no whole model runs  -> leave it out"},
         {"-V vanilla --mem all", E_USAGE, "--mem all does not apply to vanilla"},
@@ -420,21 +387,16 @@ Test(plan, errors_say_what_to_do)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct options o;
-        struct plan p = {0};
+        struct plan p;
         struct err e = {""};
         if (strstr(cases[i].line, "openbals") && !backend_find("openblas"))
             continue; /* a library that was not built in is no suggestion */
-        cr_assert_eq(parse_words(&o, cases[i].line, &e), OK, "%s: %s", cases[i].line, e.msg);
-        if (strstr(cases[i].line, "onednn") && backend_find("onednn")) {
-            options_free(&o);
+        if (strstr(cases[i].line, "onednn") && backend_find("onednn"))
             continue;
-        }
-        cr_expect_eq(plan_asked(&p, &o, &e), cases[i].st, "%s", cases[i].line);
+        cr_expect_eq(try_plan(&p, cases[i].line, &e), cases[i].st, "%s", cases[i].line);
         cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
                   cases[i].line, e.msg);
         cr_expect(p.n == 0 && !p.cases);
-        drop_plan(&p, &o);
     }
 }
 
@@ -459,7 +421,6 @@ Test(plan, bidirectional_variants_refuse_what_has_a_past)
             /* attention alone only where there is some */
             cr_expect(!variants[v]->mixer || !strstr(e.msg, "attn"), "%s: %s", line, e.msg);
             plan_free(&p);
-            options_free(&o);
             having++;
         }
     cr_expect_gt(having, 0);
@@ -467,28 +428,21 @@ Test(plan, bidirectional_variants_refuse_what_has_a_past)
 
 Test(plan, files_of_options_are_for_many_variants)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, "@harness/sweeps/headline.args --variant xl -b ref");
+    struct plan p = planned("@harness/sweeps/headline.args --variant xl -b ref");
     cr_expect_eq(p.n, 6);
-    drop_plan(&p, &o);
 }
 
 Test(plan, a_named_backend_must_be_usable)
 {
     for (int i = 0; backends[i]; i++) {
-        struct options o;
-        struct plan p = {0};
+        struct plan p;
         struct err e, why;
         char line[64];
         const enum status usable = backend_usable(backends[i], &why);
         snprintf(line, sizeof(line), "-V xl --backend %s", backends[i]->name);
-        cr_assert_eq(parse_words(&o, line, &e), OK);
-        cr_expect_eq(plan_make(&p, &o, &e), usable, "%s", line);
+        cr_expect_eq(try_plan(&p, line, &e), usable, "%s", line);
         if (usable != OK)
             cr_expect_str_eq(e.msg, why.msg);
-        drop_plan(&p, &o);
     }
 }
 
@@ -496,13 +450,10 @@ Test(plan, a_named_backend_must_be_usable)
 
 Test(plan, config_of_a_case)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o,
-              "-V vanilla,shaw,xl,gtrxl -b ref -w segment --seq 8 --mem 24 --layers 3 "
-              "--d-model 64 --heads 4 --d-head 10 --clip 5 --clamp-len 7 --same-length "
-              "--gate input");
+    struct plan p =
+        planned("-V vanilla,shaw,xl,gtrxl -b ref -w segment --seq 8 --mem 24 --layers 3 "
+                "--d-model 64 --heads 4 --d-head 10 --clip 5 --clamp-len 7 --same-length "
+                "--gate input");
     cr_assert_eq(p.n, 4);
     for (int i = 0; i < p.n; i++) {
         const struct config c = p.cases[i].config;
@@ -516,20 +467,17 @@ Test(plan, config_of_a_case)
             cr_expect(c.clip == 5 && c.rel_rows == 6);
         cr_expect_eq(c.gate, c.variant->gate ? gate_find("input") : NULL);
     }
-    drop_plan(&p, &o);
 
-    must_plan(&p, &o, "-V xl -b ref -w layer,request --seq 8 --mem 5 --vocab 99");
+    p = planned("-V xl -b ref -w layer,request --seq 8 --mem 5 --vocab 99");
     cr_assert_eq(p.n, 2);
     cr_expect(p.cases[0].config.V == 0 && !strstr(p.cases[0].repro, "--vocab"));
     cr_expect(p.cases[1].config.V == 99 && strstr(p.cases[1].repro, " --vocab 99 "));
     cr_expect_eq(p.cases[1].config.mem_len, 12); /* the last new token is not read */
-    drop_plan(&p, &o);
 
-    must_plan(&p, &o, "-V xl -b ref -w layer --seq 8 --mem 0 --same-length --norm pre");
+    p = planned("-V xl -b ref -w layer --seq 8 --mem 0 --same-length --norm pre");
     cr_assert_eq(p.n, 1);
     const struct config c = p.cases[0].config;
     cr_expect(c.window == 0 && c.same_length && c.V == 0 && c.N == 1 && c.wiring == WIRING_PRE);
-    drop_plan(&p, &o);
 }
 
 /* The reference is chosen only if it is alone; a list's order does not matter to a SIMD level. */
@@ -565,24 +513,17 @@ Test(plan, a_backend_that_adds_a_type)
     if (!b)
         cr_skip_test("no backend of this architecture adds a type");
     const int more = backend_usable(b, NULL) == OK;
-    struct options o;
-    struct plan p;
 
     cr_expect_eq(backend_acting(b, ELEM_BF16), b);
     cr_expect_eq(backend_acting(b, ELEM_Q8), backend_find(b->inherits));
     cr_expect_eq(backend_acting(backend_find(SIMD), ELEM_F32), backend_find(SIMD));
-    must_plan(&p, &o, "-V rope -b auto -w layer --seq 8 --mem 0 --dtype f32,bf16,q8");
+    struct plan p = planned("-V rope -b auto -w layer --seq 8 --mem 0 --dtype f32,bf16,q8");
     cr_expect_eq(p.n, 3 * usable_backends() + more);
     for (int i = 0; i < p.n; i++)
         cr_expect(p.cases[i].backend != b || p.cases[i].config.dtype == ELEM_BF16);
-    drop_plan(&p, &o);
     if (!more)
         return;
-    char line[128];
 
-    snprintf(line, sizeof(line), "-V rope -w layer --seq 8 --mem 0 --dtype f32,bf16,q8 -b %s",
-             b->name);
-    must_plan(&p, &o, line);
+    p = planned("-V rope -w layer --seq 8 --mem 0 --dtype f32,bf16,q8 -b %s", b->name);
     cr_expect_eq(p.n, 3);
-    drop_plan(&p, &o);
 }

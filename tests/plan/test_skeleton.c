@@ -4,40 +4,18 @@
  * are the idea, or where the model could not be. */
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
-#include "variants/model/control.h"
-#include "variants/model/keys.h"
-#include "variants/model/skeleton.h"
+#include "variants/model/config/control.h"
+#include "variants/model/config/keys.h"
+#include "variants/model/config/skeleton.h"
 #include "variants/parts/parts.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 
 TestSuite(skeleton, .timeout = 120);
 
-static struct config model_of(const char *line)
-{
-    const struct variant *chosen[MAX_LOOKUP];
-    struct config c;
-    struct options o;
-    struct err e;
-    char words[256];
-    int n = 0;
-
-    snprintf(words, sizeof(words), "-V %s", line);
-    forget_settings();
-    cr_assert_eq(parse_words(&o, words, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(lookup_variants(chosen, &n, &o, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(
-        config_from_options(&c, chosen[0], &o, 16, 4, 256, SCOPE_MODEL, false, false, NULL, &e), OK,
-        "%s: %s", line, e.msg);
-    options_free(&o);
-    c.max_seq = 8;
-    return c;
-}
-
 static void expect_rest(const char *line, enum skeleton kind, const char *want)
 {
-    const struct config c = model_of(line);
+    const struct config c = model_of_line(line);
     char rest[SKELETON_TEXT];
 
     skeleton_rest(rest, &c, kind);
@@ -46,7 +24,8 @@ static void expect_rest(const char *line, enum skeleton kind, const char *want)
 
 Test(skeleton, sets_all_that_is_no_idea)
 {
-    const struct config c = model_of("xl --skeleton llama"), v = model_of("llama --skeleton post");
+    const struct config c = model_of_line("xl --skeleton llama"),
+                        v = model_of_line("llama --skeleton post");
 
     cr_expect(c.wiring == WIRING_PRE && c.norm_kind == NORM_RMS && c.ffn == &ffn_swiglu);
     cr_expect(!c.ffn_bias && !c.attn_bias && !c.tied && !c.out_bias && c.F == 4 * c.D);
@@ -70,12 +49,13 @@ Test(skeleton, leaves_ideas)
 
 Test(skeleton, typed_options_come_first)
 {
-    const struct config c = model_of("xl --skeleton llama --ffn gelu --set tied=1 --d-inner 100");
+    const struct config c =
+        model_of_line("xl --skeleton llama --ffn gelu --set tied=1 --d-inner 100");
 
     cr_expect(c.wiring == WIRING_PRE && c.ffn == &ffn_gelu && c.tied && c.F == 100);
     expect_rest("xl --skeleton llama --ffn gelu --set tied=1 --d-inner 100", SKELETON_LLAMA,
                 "ffn=gelu tied=1 d_inner=100");
-    cr_expect_eq(model_of("macaron --skeleton llama --norm pre").wiring, WIRING_PRE);
+    cr_expect_eq(model_of_line("macaron --skeleton llama --norm pre").wiring, WIRING_PRE);
 }
 
 /* Every variant with every skeleton is a model, of which each row is the skeleton's, or its own where
@@ -88,17 +68,16 @@ Test(skeleton, all_variants_have_one)
 
     for (int i = 0; variants[i]; i++)
         for (int kind = SKELETON_POST; kind < SKELETON_COUNT; kind++) {
-            const struct config own = model_of(variants[i]->name);
+            const struct config own = model_of_line(variants[i]->name);
             const bool controlled = variants[i]->control;
             const struct config control = controlled ? control_config(&own, 4) : own;
             char line[128];
-            struct err e;
             snprintf(line, sizeof(line), "%s --skeleton %s", variants[i]->name,
                      skeleton_name[kind]);
-            const struct config c = model_of(line),
-                                like = model_of(kind == SKELETON_POST ? "xl --skeleton post"
-                                                                      : "xl --skeleton llama");
-            cr_expect_eq(config_check(&c, &e), OK, "%s: %s", line, e.msg);
+            const struct config c = model_of_line(line),
+                                like = model_of_line(kind == SKELETON_POST ? "xl --skeleton post"
+                                                                           : "xl --skeleton llama");
+            cr_expect_eq(config_check(&c, &failure), OK, "%s: %s", line, failure.msg);
             cr_expect(c.tied == like.tied || c.pos->from_tokens, "%s", line);
             for (size_t k = 0; k < ARRAY_LEN(settings); k++) {
                 const struct choice *const row = row_of_key(settings[k]);
@@ -119,9 +98,9 @@ Test(skeleton, all_variants_have_one)
                     continue;
                 cr_expect(choice_equal(row, &c, &own), "%s: %s is neither", line, row->name);
                 choice_print(text, row, &like);
-                cr_assert_eq(choice_parse(row, &with, text, &e), OK);
+                cr_assert_eq(choice_parse(row, &with, text, &failure), OK);
                 config_numbers_reset(&with);
-                cr_expect(idea || config_check(&with, &e) != OK, "%s: %s could be %s", line,
+                cr_expect(idea || config_check(&with, &failure) != OK, "%s: %s could be %s", line,
                           row->name, text);
             }
         }
@@ -130,14 +109,14 @@ Test(skeleton, all_variants_have_one)
 /* The line of a case makes its model again, without the name of the skeleton. */
 Test(skeleton, lines_spell_it_out)
 {
-    struct options o, again;
-    struct plan p, one;
+    struct plan one;
 
-    must_plan(&p, &o, "-V xl,switch,lite,rwkv6 -b ref -w segment --seq 8 --mem 8 --skeleton llama");
+    struct plan p =
+        planned("-V xl,switch,lite,rwkv6 -b ref -w segment --seq 8 --mem 8 --skeleton llama");
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *const c = &p.cases[i];
         char rest[2][SKELETON_TEXT];
-        must_plan(&one, &again, c->repro);
+        one = planned("%s", c->repro);
         cr_assert_eq(one.n, 1);
         cr_expect_str_eq(one.cases[0].repro, c->repro);
         cr_expect(case_same_problem(&one.cases[0], c), "%s", c->repro);
@@ -146,36 +125,26 @@ Test(skeleton, lines_spell_it_out)
         skeleton_rest(rest[1], &one.cases[0].config, SKELETON_LLAMA);
         cr_expect_str_eq(rest[0], rest[1]);
         cr_expect_eq(case_has_own(c), i > 0, "%s has %s", c->variant->name, rest[0]);
-        drop_plan(&one, &again);
     }
-    drop_plan(&p, &o);
 }
 
 Test(skeleton, own_is_as_without)
 {
-    struct options o, again;
-    struct plan p, q;
-
-    must_plan(&p, &o, "-V all -b ref -w segment --layers 6 --seq 8 --mem 8");
-    must_plan(&q, &again, "-V all -b ref -w segment --layers 6 --seq 8 --mem 8 --skeleton own");
+    struct plan p = planned("-V all -b ref -w segment --layers 6 --seq 8 --mem 8");
+    struct plan q = planned("-V all -b ref -w segment --layers 6 --seq 8 --mem 8 --skeleton own");
     cr_assert_eq(p.n, q.n);
     for (int i = 0; i < p.n; i++) {
         cr_expect_str_eq(p.cases[i].case_id, q.cases[i].case_id);
         cr_expect(!case_has_own(&p.cases[i]));
     }
-    drop_plan(&p, &o);
-    drop_plan(&q, &again);
 }
 
 Test(skeleton, attention_alone_has_none)
 {
     struct options o;
     struct plan p;
-    struct err e;
 
-    cr_assert_eq(parse_words(&o, "-V xl -w attn --skeleton llama", &e), OK);
-    cr_expect_eq(plan_asked(&p, &o, &e), E_USAGE);
-    cr_expect(strstr(e.msg, "--skeleton llama does not apply to attention alone  -> "), "%s",
-              e.msg);
-    options_free(&o);
+    cr_assert_eq(parse_words(&o, "-V xl -w attn --skeleton llama", &failure), OK);
+    REFUSED(plan_asked(&p, &o, &failure), E_USAGE,
+            "--skeleton llama does not apply to attention alone  -> ");
 }

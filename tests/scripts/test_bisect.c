@@ -27,7 +27,6 @@ static void make_repository(void)
         cr_skip_test("run from the top of the repository");
     struct ran has = run_shell(folder, "git --version && make --version && bash --version");
     const bool can = has.code == 0;
-    ran_free(&has);
     if (!can)
         cr_skip_test("git, make and bash are needed");
     snprintf(line, sizeof(line), make, here);
@@ -38,21 +37,18 @@ static void make_repository(void)
 Test(bisect, finds_the_planted_commit)
 {
     make_repository();
-    struct ran r = run_shell(
-        folder, "cd repo && for i in 1 2 3 4 5 6 7 8 9 10; do echo $i >number; rm -f broken; "
-                "[ $i != 4 ] || touch broken; [ $i != 7 ] || sed -i 's/exit 0/exit 3/' program; "
-                "git add -A; git commit -qm \"number $i\"; done; "
-                "git bisect start HEAD HEAD~10 >/dev/null && "
-                "git bisect run ../bisect.sh ../good --variant xl 2>&1");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "is the first bad commit"), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "number 7"), "%s", r.out.data);
-    ran_free(&r);
+    struct ran r = shell_exits(
+        folder, 0, NULL,
+        "cd repo && for i in 1 2 3 4 5 6 7 8 9 10; do echo $i >number; rm -f broken; "
+        "[ $i != 4 ] || touch broken; [ $i != 7 ] || sed -i 's/exit 0/exit 3/' program; "
+        "git add -A; git commit -qm \"number $i\"; done; "
+        "git bisect start HEAD HEAD~10 >/dev/null && "
+        "git bisect run ../bisect.sh ../good --variant xl 2>&1");
+    HAS(r.out.data, "is the first bad commit", "number 7");
     r = run_shell(folder, "grep -c -- 'gate --exec old=../good --exec new=build/release/bench "
                           "--variant xl' calls");
     int calls = 0; /* commit 7 three times, and one or more good ones */
     cr_expect(sscanf(r.out.data, "%d", &calls) == 1 && calls >= 4, "%s", r.out.data);
-    ran_free(&r);
 }
 
 Test(bisect, what_each_gate_means)
@@ -84,7 +80,6 @@ Test(bisect, what_each_gate_means)
         cr_expect_eq(sscanf(r.out.data, "%d %d", &code, &asked), 2, "%s", r.out.data);
         cr_expect(code == rule[i].code && asked == rule[i].gates, "%s: code %d after %d gates: %s",
                   rule[i].program, code, asked, r.err.data);
-        ran_free(&r);
     }
     shell_exits(folder, 125, NULL, "cd repo && touch broken && ../bisect.sh ../good >/dev/null");
     shell_exits(folder, 128, "no program \"../none\"  -> bisect.sh GOOD",

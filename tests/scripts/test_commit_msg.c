@@ -27,16 +27,11 @@ Test(commit_msg, takes_area_what_up_to_72_characters)
         {"simd:", 1},
         {"", 1},
     };
-    char *const src = getcwd(NULL, 0);
+    char *const src = kept(getcwd(NULL, 0));
 
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-        char *line;
-        cr_assert(asprintf(&line, "echo \"%s\" >m && echo body >>m && '%s/.githooks/commit-msg' m",
-                           row[i].subject, src) > 0);
-        struct ran r = run_shell(folder, line);
-        cr_expect_eq(r.code, row[i].code, "%s: %d %s", row[i].subject, r.code, r.err.data);
-        ran_free(&r);
-        free(line);
+        char *const line = kept(need_text(
+            "echo \"%s\" >m && echo body >>m && '%s/.githooks/commit-msg' m", row[i].subject, src));
+        shell_exits(folder, row[i].code, NULL, line);
     }
-    free(src);
 }

@@ -5,7 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,24 +12,7 @@ TestSuite(figures, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static const char SHIPPED[] = "find docs results/reference -name '*.svg' | LC_ALL=C sort";
 
-static struct bytes must_read_file(const char *path)
-{
-    struct bytes b;
-    struct err e;
-
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
-    return b;
-}
-
-static char *must_say(const char *line)
-{
-    struct ran r = run_shell(".", line);
-
-    expect_exit(&r, 0);
-    char *const out = strdup(r.out.data);
-    ran_free(&r);
-    return out;
-}
+static char *must_say(const char *line) { return shell_exits(".", 0, NULL, line).out.data; }
 
 Test(figures, all_are_drawn_from_rows)
 {
@@ -39,8 +21,6 @@ Test(figures, all_are_drawn_from_rows)
 
     cr_expect_gt(strlen(shipped), 100);
     cr_expect_str_eq(shipped, drawn, "a figure without a line in scripts/figures.py");
-    free(shipped);
-    free(drawn);
 }
 
 /* In the look of this version, and measured by a program that can be named. */
@@ -50,14 +30,12 @@ Test(figures, all_are_of_this_version)
 
     snprintf(own, sizeof(own), "<desc>drawn by bench %s</desc>", build_version);
     for (char *path; (path = strtok_r(rest, "\n", &rest));) {
-        struct bytes svg = must_read_file(path);
+        struct bytes svg = must_load(path);
         cr_expect(strstr(svg.data, own), "%s is not of version %s  -> make figures", path,
                   build_version);
         cr_expect_null(strstr(svg.data, " changed<"), "%s: of a tree that nobody has", path);
         cr_expect_null(strstr(svg.data, "GNUPLOT"), "%s has not been described", path);
-        free(svg.data);
     }
-    free(shipped);
 }
 
 /* Pages show what there is. */
@@ -73,9 +51,7 @@ Test(figures, each_is_shown)
             name);
         char *const pages = must_say(line);
         cr_expect_gt(atoi(pages), 0, "no page shows %s", path);
-        free(pages);
     }
-    free(shipped);
 }
 
 /* By the program, by points of the script, and of a study made of curves. */
@@ -86,26 +62,21 @@ Test(figures, the_same_rows_give_the_same_bytes)
     struct ran r = run_shell(folder, "command -v gnuplot");
     const bool found = r.code == 0;
 
-    ran_free(&r);
     if (!found)
         cr_skip_test("gnuplot is not installed");
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
         struct bytes svg[2];
         for (int k = 0; k < 2; k++) {
-            char path[FILE_PATH], name[16];
+            char name[16];
             snprintf(name, sizeof(name), "%d.svg", k);
-            folder_path(path, name);
+            const char *const path = in_folder(name);
             char line[FILE_PATH + 256];
             snprintf(line, sizeof(line),
                      "scripts/figures.py --bench \"$BENCH\" --into %s results/reference/%s", path,
                      some[i]);
-            r = run_shell(".", line);
-            expect_exit(&r, 0);
-            ran_free(&r);
-            svg[k] = must_read_file(path);
+            shell_exits(".", 0, NULL, line);
+            svg[k] = must_load(path);
         }
         cr_expect_str_eq(svg[0].data, svg[1].data, "%s", some[i]);
-        free(svg[0].data);
-        free(svg[1].data);
     }
 }

@@ -15,13 +15,7 @@ TestSuite(install, .init = folder_make, .fini = folder_remove, .timeout = 120);
 /* In the test's folder, with the repository in $SRC. */
 static struct ran run_here(const char *line)
 {
-    char *const src = getcwd(NULL, 0), *whole;
-
-    cr_assert(src && asprintf(&whole, "SRC='%s'; %s", src, line) > 0);
-    struct ran r = run_shell(folder, whole);
-    free(whole);
-    free(src);
-    return r;
+    return run_shell(folder, kept(need_text("SRC='%s'; %s", (char *)kept(getcwd(NULL, 0)), line)));
 }
 
 static bool has_program(const char *name)
@@ -30,9 +24,7 @@ static bool has_program(const char *name)
 
     snprintf(line, sizeof(line), "command -v %s >/dev/null", name);
     struct ran r = run_shell(folder, line);
-    const bool has = r.code == 0;
-    ran_free(&r);
-    return has;
+    return r.code == 0;
 }
 
 /* The sanitizers' build has no library. */
@@ -54,14 +46,12 @@ Test(install, runs_from_where_it_was_put)
                             "share/fish/vendor_completions.d/bench.fish\0";
          *file; file += strlen(file) + 1)
         cr_expect(strstr(r.out.data, file), "%s is not in %s", file, r.out.data);
-    ran_free(&r);
 
     r = run_here("PATH=\"$PWD/d/opt/b/bin:$PATH\"; bench -q " TINY
                  "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 >/dev/null && "
                  "bench list cases @harness/sweeps/smoke.args -q --columns variant | sort -u");
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "\nxl\n"), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, "\nxl\n");
 
     if (!has_program("gnuplot"))
         cr_skip_test("gnuplot is not installed");
@@ -69,8 +59,7 @@ Test(install, runs_from_where_it_was_put)
         "mv d e; PATH=\"$PWD/e/opt/b/bin:$PATH\"; bench plot r/latest --figure latency-seq "
         "&& bench report r/latest -o page.html && grep -c '<svg' page.html");
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "latency-seq.svg\n"), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, "latency-seq.svg\n");
 }
 
 /* The example sees nothing but what was installed. */
@@ -88,19 +77,17 @@ Test(install, library)
                         "pkg-config --modversion benchattn && \"$BENCH\" --version");
 
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, ": the gradients of the values sum to "), "%s", r.out.data);
+    HAS(r.out.data, ": the gradients of the values sum to ");
     const char *const version = strstr(r.out.data, "\nbench ");
     cr_assert_not_null(version, "%s", r.out.data);
     char line[64];
     snprintf(line, sizeof(line), "\n%.*s\n", (int)strcspn(version + 7, " "), version + 7);
-    cr_expect(strstr(r.out.data, line), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, line);
     if (!has_program("c++"))
         cr_skip_test("c++ is not installed");
     r = run_here("echo '#include <benchattn.h>' >x.cc && "
                  "c++ -Wall -Wextra -Wpedantic -Werror -fsyntax-only -Ie/opt/b/include x.cc");
     expect_exit(&r, 0);
-    ran_free(&r);
 }
 
 Test(install, uninstall_leaves_no_file)
@@ -113,7 +100,6 @@ Test(install, uninstall_leaves_no_file)
     const char *const left = strstr(r.out.data, "\nd/"); /* after what install said */
     cr_assert_not_null(left, "%s", r.out.data);
     cr_expect_str_eq(left, "\nd/opt/b/bin/other\n");
-    ran_free(&r);
 }
 
 Test(install, a_debian_package)
@@ -127,12 +113,8 @@ Test(install, a_debian_package)
                  "dpkg-deb -x \"$deb\" x && find x -type f && x/usr/bin/bench --version");
 
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "Package: bench-attention\n"), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "Depends: ") && strstr(r.out.data, "libhwloc15"), "%s",
-              r.out.data);
-    cr_expect(strstr(r.out.data, "\nx/usr/share/man/man1/bench.1.gz\n"), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "\nbench "), "%s", r.out.data);
-    ran_free(&r);
+    HAS(r.out.data, "Package: bench-attention\n", "Depends: ", "libhwloc15",
+        "\nx/usr/share/man/man1/bench.1.gz\n", "\nbench ");
 }
 
 Test(install, python_module)
@@ -143,32 +125,30 @@ Test(install, python_module)
         cr_skip_test("python3 is not installed");
     expect_exit(&r, 0);
     expect_said(&r, "\nOK\n");
-    ran_free(&r);
 }
 
-/* `line` with a Python that has `module`, as $PY, and the library as $BENCHATTN; or skipped by name. */
+/* `line` with a Python that has `module`, as $PY, and the library as $BENCHATTN; or skipped by name.
+ * 77 to 79 are exit codes that say why. */
 static void run_python(const char *module, const char *line)
 {
-    char *whole;
-
-    cr_assert(asprintf(&whole,
-                       "export BENCHATTN=$(dirname \"$BENCH\")/libbenchattn.so.1; "
+    char *const whole =
+        kept(need_text("export BENCHATTN=$(dirname \"$BENCH\")/libbenchattn.so.1; "
                        "[ -e \"$BENCHATTN\" ] || exit 77; "
                        "for PY in python3 /usr/bin/python3; do "
                        "\"$PY\" -c 'import numpy, %s' 2>/dev/null && { %s; exit; }; done; exit 78",
-                       module, line) > 0);
+                       module, line));
     struct ran r = run_here(whole);
     const int code = r.code;
-    free(whole);
-    if (code != 77 && code != 78) {
+    if (code < 77 || code > 79) {
         expect_exit(&r, 0);
         expect_said(&r, "\nOK\n");
     }
-    ran_free(&r);
     if (code == 77)
         cr_skip_test("no libbenchattn.so.1 beside the program");
     if (code == 78)
         cr_skip_test("no python3 with numpy and %s", module);
+    if (code == 79)
+        cr_skip_test("pip cannot install setuptools here");
 }
 
 Test(install, library_for_numpy)
@@ -176,15 +156,30 @@ Test(install, library_for_numpy)
     run_python("ctypes", "\"$PY\" \"$SRC/tests/contrib/test_benchattn.py\" Structs Numbers Numpy");
 }
 
-Test(install, library_for_torch)
+#define TORCH "torch; torch.library.custom_op" /* since 2.4 */
+
+Test(install, library_for_torch, .timeout = 600)
 {
-    run_python("torch", "\"$PY\" \"$SRC/tests/contrib/test_benchattn.py\" Torch");
+    run_python(TORCH, "\"$PY\" \"$SRC/tests/contrib/test_benchattn.py\" Torch");
+}
+
+Test(install, library_in_transformers, .timeout = 600)
+{
+    run_python(TORCH "; import transformers", "\"$PY\" \"$SRC/tests/contrib/test_adapters.py\"");
+}
+
+Test(install, library_beside_transformers, .timeout = 600)
+{
+    run_python(
+        TORCH "; import transformers",
+        "\"$PY\" \"$SRC/contrib/python/compare_transformers.py\" --tiny --rounds 2 >out.md && "
+        "grep -q '^| Mamba-2 | generate | ' out.md && printf '\\nOK\\n' >&2");
 }
 
 /* The comparison that a reader runs. */
-Test(install, library_beside_torch)
+Test(install, library_beside_torch, .timeout = 600)
 {
-    run_python("torch",
+    run_python(TORCH,
                "\"$PY\" \"$SRC/contrib/python/compare_torch.py\" --tiny --rounds 2 >out.md && "
                "grep -q '^| soft cap | benchattn | ' out.md && grep -q '^| causal | composed | ' "
                "out.md && "
@@ -195,7 +190,7 @@ Test(install, library_beside_torch)
 Test(install, library_trains_in_torch)
 {
     run_python(
-        "torch",
+        TORCH,
         "printf 'to be or not to be, that is the question' >text && "
         "\"$PY\" \"$SRC/contrib/python/train_torch.py\" text --setting tiny >out.md && "
         "[ \"$(sed -n 's/^| .* | \\([0-9.]*\\) |$/\\1/p' out.md | sort -u | wc -l)\" = 1 ] && "
@@ -215,4 +210,21 @@ Test(install, library_beside_its_module)
                "good = (benchattn.attention(x, x, x, causal=True) == 1).all()\n"
                "good &= \"/e/opt/b/lib/\" in open(\"/proc/self/maps\").read()\n"
                "print(\"\\nOK\" if good else \"wrong\", file=sys.stderr)'");
+}
+
+/* What pip installs from the wheel tests itself, with the library that is inside; the sources are whole. */
+Test(install, a_wheel)
+{
+    run_python(
+        "pip",
+        "PYTHON=$PY \"$SRC/scripts/wheel.sh\" \"$BENCHATTN\" d >said || { [ $? = 3 ] && exit 79; "
+        "exit 1; }; "
+        "unset BENCHATTN; \"$PY\" -m pip install -q --no-index --no-deps --target t d/*.whl && "
+        "[ -e t/benchattn_adapters/transformers.py ] && "
+        "PYTHONPATH=t \"$PY\" -m benchattn >said && cat said && grep -q '/t/benchattn/lib.*; OK "
+        "in' said && "
+        "tar xf d/*.tar.gz && cd benchattn-* && "
+        "make -n library REQUIRED= INCDIRS= OPENBLAS_INC= >lines && grep -q "
+        "'soname,libbenchattn.so.1' lines && "
+        "printf '\\nOK\\n' >&2");
 }

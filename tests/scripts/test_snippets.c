@@ -15,8 +15,6 @@ Test(snippets, can_be_copied)
 
     if (!bench || !strstr(bench, "/build/release/bench"))
         cr_skip_test("objects of build/release are needed");
-    struct ran r = run_shell(".", "scripts/snippets.sh");
-    expect_exit(&r, 0);
+    struct ran r = shell_exits(".", 0, NULL, "scripts/snippets.sh");
     cr_expect(strstr(r.out.data, " 0 failed"), "%s\n%s", r.out.data, r.err.data);
-    ran_free(&r);
 }

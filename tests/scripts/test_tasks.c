@@ -15,15 +15,6 @@ enum { TASKS = 10 };
 
 TestSuite(tasks, .init = folder_make, .fini = folder_remove, .timeout = 600);
 
-static struct bytes must_load(const char *path)
-{
-    struct bytes b;
-    struct err e;
-
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
-    return b;
-}
-
 Test(tasks, commands_are_documented)
 {
     struct ran r = run_shell(".", "scripts/tasks.sh --list");
@@ -36,8 +27,6 @@ Test(tasks, commands_are_documented)
         cr_expect(strstr(recorded.data, text), "docs/tasks.md has no: %s", text);
     }
     cr_expect_eq(n, 2 * TASKS);
-    free(recorded.data);
-    ran_free(&r);
 }
 
 /* Scores do not depend on the machine, but for the rounding of their last places: what a page shows of them is what the
@@ -104,8 +93,6 @@ Test(tasks, scores_on_pages_are_the_programs)
             cr_skip_test("script is not installed");
         cr_expect_eq(same_words(shown[i].page, page.out.data, now.out.data), shown[i].words, "%s",
                      now.err.data);
-        ran_free(&page);
-        ran_free(&now);
     }
 }
 
@@ -114,23 +101,21 @@ Test(tasks, commands_work)
 {
     static const char line[] = "command -v gnuplot >/dev/null && command -v script >/dev/null || "
                                "exit 99; scripts/tasks.sh --tiny \"$BENCH\" 2>&1";
-    struct bytes said = {0};
     char text[512];
     int n = 0;
 
     if (SANITIZED)
         cr_skip_test("the commands have tests of their own, the script is what is tested");
-    FILE *const f = bytes_open(&said, NULL), *const p = popen(line, "r"); // NOLINT: own words
-    cr_assert(f && p);
+    FILE *const f = text_begin(), *const p = popen(line, "r"); // NOLINT: own words
+    cr_assert(p);
     while (fgets(text, sizeof(text), p)) {
         fputs(text, f);
         n += strncmp(text, "## ", 3) == 0;
     }
     const int how = pclose(p), code = WIFEXITED(how) ? WEXITSTATUS(how) : -1;
-    cr_assert_eq(bytes_close(f, &said, NULL), OK);
+    const char *const said = text_end(f);
     if (code == 99)
         cr_skip_test("gnuplot or script is not installed");
-    cr_expect_eq(code, 0, "%s", said.data);
-    cr_expect_eq(n, TASKS, "%s", said.data);
-    free(said.data);
+    cr_expect_eq(code, 0, "%s", said);
+    cr_expect_eq(n, TASKS, "%s", said);
 }

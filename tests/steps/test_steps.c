@@ -5,6 +5,7 @@
  */
 #include "tests/support/every_backend.h"
 #include "tests/support/finite.h"
+#include "tests/support/kernel/fenced.h"
 #include "tests/support/open_engine.h"
 #include "variants/backends/recur.h"
 #include "variants/steps/mix.h"
@@ -46,10 +47,10 @@ static void build_ends(struct steps *t)
     t->result = step_plus(t, f, g);
 }
 
-static void build_conv(struct steps *t) { t->result = step_conv(t, STEPS_INPUT, 4, true); }
+static void build_conv(struct steps *t) { t->result = step_conv(t, STEPS_INPUT, 4, true, true); }
 static void build_conv_of_one(struct steps *t)
 {
-    t->result = step_conv(t, steps_columns(t, STEPS_INPUT, 2, 5), 1, false);
+    t->result = step_conv(t, steps_columns(t, STEPS_INPUT, 2, 5), 1, false, false);
 }
 
 /* The result lies outside, or a map reads it. */
@@ -237,8 +238,6 @@ static void begin_states(struct problem *p)
 static void open_in(struct problem *p, const struct list *list, const char *backend,
                     enum elem dtype)
 {
-    struct err e;
-
     memset(p, 0, sizeof(*p));
     p->c = list->mixer ? config_of(list->mixer) : (struct config){.D = D};
     p->c.dtype = dtype;
@@ -252,24 +251,24 @@ static void open_in(struct problem *p, const struct list *list, const char *back
             p->r.after[i] = arena_f32(&p->a, PART_MEMORY, (size_t)(B * p->t.state[i].n));
         }
         p->scratch = arena_take(&p->a, PART_SCRATCH,
-                                steps_scratch(&p->t, &p->g, B, L, true) +
-                                    steps_scratch(&p->t, &p->g, B, L, false));
+                                steps_scratch(&p->t, &p->g, (struct extent){B, L, 0}, true) +
+                                    steps_scratch(&p->t, &p->g, (struct extent){B, L, 0}, false));
         if (!twice)
-            cr_assert_eq(arena_place(&p->a, HUGE_NEVER, NULL, NULL, &e), OK);
+            MUST(arena_place(&p->a, HUGE_NEVER, NULL, NULL, &failure));
     }
     params_init(&p->p, SEED, 1);
     for (int i = 0; i < p->p.n; i++)
         quantise(p->p.v[i].data, p->p.v[i].n);
-    p->x = normal(ROWS * D, "x", 0, 0.7f);
+    p->x = normals(ROWS * D, "x", 0, 0.7f);
     quantise(p->x, ROWS * D);
-    p->d_x = guarded(ROWS * D);
-    p->values = guarded(steps_floats(&p->t, ROWS, true));
-    p->d_values = guarded(steps_floats(&p->t, ROWS, false));
-    p->result = guarded(ROWS * D), p->d_result = guarded(ROWS * D);
+    p->d_x = fenced(ROWS * D);
+    p->values = fenced(steps_floats(&p->t, (struct extent){B, L, 0}, true));
+    p->d_values = fenced(steps_floats(&p->t, (struct extent){B, L, 0}, false));
+    p->result = fenced(ROWS * D), p->d_result = fenced(ROWS * D);
     p->r.result = p->result, p->r.d_result = p->d_result;
     p->r.front = p->r.d_front = (struct rows_in_front){0, L * D};
     p->r.kept = true;
-    p->weights = normal((size_t)(ROWS * p->t.value[p->t.result].width), "weights", 0, 1);
+    p->weights = normals((size_t)(ROWS * p->t.value[p->t.result].width), "weights", 0, 1);
     begin_states(p);
     p->r.g = &p->g;
     p->r.params = p->p.v;
@@ -288,8 +287,6 @@ static void open_problem(struct problem *p, const struct list *list, const char 
 
 static void close_problem(struct problem *p)
 {
-    release(p->x), release(p->d_x), release(p->values), release(p->d_values), release(p->weights);
-    release(p->result), release(p->d_result);
     params_free(&p->p);
     arena_release(&p->a);
 }
@@ -344,8 +341,6 @@ Test(steps, rates_beyond_float)
 ParameterizedTestParameters(steps, gradients) { return every_backend(); }
 ParameterizedTest(int *b, steps, gradients, .timeout = 120)
 {
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("not here");
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
         struct problem p;
         open_problem(&p, &lists[k], backends[*b]->name);
@@ -359,13 +354,12 @@ ParameterizedTest(int *b, steps, gradients, .timeout = 120)
         for (int i = -1; i < p.p.n; i++) {
             float *const at = i < 0 ? p.x : p.p.v[i].data;
             const size_t m = i < 0 ? ROWS * D : p.p.v[i].n;
-            float *const grad = normal(m, "grad", 0, 1);
+            float *const grad = normals(m, "grad", 0, 1);
             char what[800];
             snprintf(what, sizeof(what), "%s, %s: %s", backends[*b]->name, lists[k].name,
                      i < 0 ? "x" : p.p.v[i].name);
             memcpy(grad, i < 0 ? p.d_x : p.p.v[i].grad, m * sizeof(float));
             expect_gradient_aside(&f, what, at, grad, m, 256 * U, 2 * f.noise / f.step);
-            release(grad);
         }
         close_problem(&p);
     }
@@ -384,7 +378,7 @@ Test(steps, segments)
         const float *const want = steps_matrix(&whole.t, &whole.r, whole.t.result).at;
         for (int part = 0, from = 0; part < 2; part++) {
             const int rows = part ? L - FIRST : FIRST;
-            float *const x = normal((size_t)(B * rows * D), "x", 0, 1);
+            float *const x = normals((size_t)(B * rows * D), "x", 0, 1);
             for (int b = 0; b < B; b++)
                 memcpy(x + (ptrdiff_t)b * rows * D, whole.x + ((ptrdiff_t)b * L + from) * D,
                        sizeof(float) * (size_t)(rows * D));
@@ -413,7 +407,6 @@ Test(steps, segments)
             }
             half.r.position += rows;
             from += rows;
-            release(x);
         }
         close_problem(&whole), close_problem(&half);
     }
@@ -424,16 +417,15 @@ Test(steps, segments)
 ParameterizedTestParameters(steps, need_no_more_room_than_they_say) { return every_backend(); }
 ParameterizedTest(int *b, steps, need_no_more_room_than_they_say)
 {
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("not here");
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
         struct problem kept, live;
         open_problem(&kept, &lists[k], backends[*b]->name);
         open_problem(&live, &lists[k], backends[*b]->name);
-        const size_t n = steps_floats(&live.t, ROWS, false);
+        const size_t n = steps_floats(&live.t, (struct extent){B, L, 0}, false);
         const size_t result = sizeof(float) * (size_t)(ROWS * kept.t.value[kept.t.result].width);
-        cr_expect_leq(n, steps_floats(&live.t, ROWS, true), "%s", lists[k].name);
-        live.r.values = guarded(n);
+        cr_expect_leq(n, steps_floats(&live.t, (struct extent){B, L, 0}, true), "%s",
+                      lists[k].name);
+        live.r.values = fenced(n);
         live.r.kept = false;
         scalar_of(&kept);
         scalar_of(&live);
@@ -445,15 +437,13 @@ ParameterizedTest(int *b, steps, need_no_more_room_than_they_say)
             const size_t state = sizeof(float) * (size_t)(B * live.t.state[i].n);
             if (live.t.state[i].given)
                 continue;
-            float *const want = malloc(state);
+            float *const want = room(1, state);
             memcpy(want, live.r.after[i], state);
             memset(live.r.after[i], 0xff, state);
             steps_remember(&live.t, &live.r);
             cr_expect_arr_eq(live.r.after[i], want, state, "%s, %s", lists[k].name,
                              live.t.state[i].name);
-            free(want);
         }
-        release(live.r.values);
         close_problem(&kept), close_problem(&live);
     }
 }
@@ -478,8 +468,8 @@ Test(steps, room_goes_to_later_values)
 
     steps_make(&t, build_chain, &c, 0, false, "", &p);
     cr_expect_eq(t.n, 6);
-    cr_expect_eq(steps_floats(&t, 1, true), 2 * (5 + 6 + 7 + 8 + 9 + 10));
-    cr_expect_eq(steps_floats(&t, 1, false), 9 + 10);
+    cr_expect_eq(steps_floats(&t, (struct extent){1, 1, 0}, true), 2 * (5 + 6 + 7 + 8 + 9 + 10));
+    cr_expect_eq(steps_floats(&t, (struct extent){1, 1, 0}, false), 9 + 10);
     params_free(&p);
 }
 
@@ -487,41 +477,33 @@ Test(steps, room_goes_to_later_values)
 
 enum { OPERANDS = 9 }; /* columns that are q, k or v; the others are decays */
 
+/* Values from a column of the input on, and a decay of each of 3 channels. */
+static struct recurrence decaying(struct steps *t, int heads, int width, int values)
+{
+    return (struct recurrence){.heads = heads,
+                               .dk = width,
+                               .dv = width,
+                               .scale = 0.6f,
+                               .q = NO_VALUE,
+                               .k = NO_VALUE,
+                               .v = steps_columns(t, STEPS_INPUT, values, 3),
+                               .g = steps_columns(t, STEPS_INPUT, OPERANDS, 3),
+                               .beta = NO_VALUE,
+                               .a = NO_VALUE,
+                               .b = NO_VALUE,
+                               .i = NO_VALUE};
+}
+
 static void build_vectors(struct steps *t)
 {
-    const struct recurrence r = {.heads = 1,
-                                 .dk = 3,
-                                 .dv = 3,
-                                 .scale = 0.6f,
-                                 .q = steps_columns(t, STEPS_INPUT, 0, 3),
-                                 .k = steps_columns(t, STEPS_INPUT, 3, 3),
-                                 .v = steps_columns(t, STEPS_INPUT, 6, 3),
-                                 .g = steps_columns(t, STEPS_INPUT, OPERANDS, 3),
-                                 .beta = NO_VALUE,
-                                 .a = NO_VALUE,
-                                 .b = NO_VALUE,
-                                 .i = NO_VALUE};
+    struct recurrence r = decaying(t, 1, 3, 6);
 
+    r.q = steps_columns(t, STEPS_INPUT, 0, 3);
+    r.k = steps_columns(t, STEPS_INPUT, 3, 3);
     t->result = step_recur(t, r);
 }
 
-static void build_numbers(struct steps *t)
-{
-    const struct recurrence r = {.heads = 3,
-                                 .dk = 1,
-                                 .dv = 1,
-                                 .scale = 0.6f,
-                                 .q = NO_VALUE,
-                                 .k = NO_VALUE,
-                                 .v = steps_columns(t, STEPS_INPUT, 0, 3),
-                                 .g = steps_columns(t, STEPS_INPUT, OPERANDS, 3),
-                                 .beta = NO_VALUE,
-                                 .a = NO_VALUE,
-                                 .b = NO_VALUE,
-                                 .i = NO_VALUE};
-
-    t->result = step_recur(t, r);
-}
+static void build_numbers(struct steps *t) { t->result = step_recur(t, decaying(t, 3, 1, 0)); }
 
 /* In a model in bf16 a recurrence has the bits of rounded operands; where states are numbers, or a
  * model is trained, those of the operands as they are. */
@@ -534,8 +516,6 @@ ParameterizedTest(int *b, steps, recurrences_round)
     } cases[] = {
         {build_vectors, false, true}, {build_vectors, true, false}, {build_numbers, false, false}};
 
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("not here");
     for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
         const struct list list = {"", cases[k].build, NULL};
         struct problem got, want;
@@ -579,7 +559,8 @@ Test(steps, values_lie_one_after_the_other)
     steps_make(&t, build_places, &c, 1, false, "layers.1.attn.", &p);
     const struct steps_run r = {
         .B = 1, .L = 3, .x = x, .values = values, .first = first, .kept = true};
-    cr_expect_eq(steps_floats(&t, 3, true), 3 * 9); /* neither the input nor what layers share */
+    cr_expect_eq(steps_floats(&t, (struct extent){1, 3, 0}, true),
+                 3 * 9); /* neither the input nor what layers share */
     const struct matrix inner = steps_matrix(&t, &r, 4);
     cr_expect(inner.at == values + 2 && inner.row == 5 && inner.n == 2);
     cr_expect_eq(steps_matrix(&t, &r, 2).at, first);

@@ -2,12 +2,11 @@
  *
  * One layer of one sequence by its equations, in double: attention, feed-forward, norms, gates and
  * wirings, from the tensors of a list. For the position schemes whose terms are written here. */
-#ifndef BY_HAND_H
-#define BY_HAND_H
+#pragma once
 
 #include "model.h"
-#include "naive.h"
-#include "variants/model/sublayer/sublayer_list.h"
+#include "tests/support/kernel/naive.h"
+#include "variants/model/layers/sublayer_list.h"
 #include "variants/parts/features.h"
 
 #include <criterion/criterion.h>
@@ -40,13 +39,7 @@ static inline const float *tensor(const struct layer *y, const char *name)
     return p ? p->data : NULL;
 }
 
-static inline double *numbers(int n)
-{
-    double *x = calloc((size_t)n, sizeof(*x));
-
-    cr_assert_not_null(x);
-    return x;
-}
+static inline double *numbers(int n) { return room((size_t)n, sizeof(double)); }
 
 /* x W^T + b of "name.weight" and "name.bias", if it exists. */
 static inline double *linear(const struct layer *y, const char *name, const double *x, int rows,
@@ -125,34 +118,28 @@ static inline double *pos_encoding(const struct layer *y)
             const double angle = dist * pow(10000, -2.0 * (e % (D / 2)) / D);
             R[n * D + e] = e < D / 2 ? sin(angle) : cos(angle);
         }
-    double *rho = linear(y, "attn.r", R, K, D, y->c->H * y->c->dh);
-    free(R);
-    return rho;
+    return linear(y, "attn.r", R, K, D, y->c->H * y->c->dh);
 }
 
-/* The terms of the variant for head h; the caller frees what it points at. */
-enum { TABLES = 5 };
-static inline void terms(const struct layer *y, int h, struct naive *n, double *owned[TABLES])
+/* The terms of the variant for head h. */
+static inline void terms(const struct layer *y, int h, struct naive *n)
 {
     const struct config *c = y->c;
     const int table = c->rel_rows * c->dh, at = c->rel_per_head ? h * table : 0;
     const char *const prefix = c->uv_per_layer ? "attn." : "";
     char u[32], w[32];
 
-    memset(owned, 0, TABLES * sizeof(*owned));
     if (strcmp(c->pos->name, "shaw") == 0) {
         n->clip = c->clip, n->rows = c->rel_rows;
-        n->rel_k = owned[0] = floats(tensor(y, "attn.rel_k") + at, table);
-        n->rel_v = owned[1] = floats(tensor(y, "attn.rel_v") + at, table);
+        n->rel_k = floats(tensor(y, "attn.rel_k") + at, table);
+        n->rel_v = floats(tensor(y, "attn.rel_v") + at, table);
     } else if (strcmp(c->pos->name, "xl") == 0) {
         snprintf(u, sizeof(u), "%sbias_u", prefix), snprintf(w, sizeof(w), "%sbias_v", prefix);
-        double *all = pos_encoding(y);
-        n->rho = owned[0] = head(c, all, K, h);
+        n->rho = head(c, pos_encoding(y), K, h);
         if (!c->u_off)
-            n->u = owned[1] = floats(tensor(y, u) + h * c->dh, c->dh);
+            n->u = floats(tensor(y, u) + h * c->dh, c->dh);
         if (!c->v_off)
-            n->w = owned[2] = floats(tensor(y, w) + h * c->dh, c->dh);
-        free(all);
+            n->w = floats(tensor(y, w) + h * c->dh, c->dh);
     }
 }
 
@@ -187,26 +174,21 @@ static inline double *attention(const struct layer *y, const double *from)
     const int HD = c->H * c->dh;
     double *q = linear(y, "attn.q", from + M * c->D, L, c->D, HD), *o = numbers(L * HD);
     double *k = linear(y, "attn.k", from, K, c->D, HD), *v = linear(y, "attn.v", from, K, c->D, HD);
-    double *owned[TABLES], *o_h = numbers(L * c->dh);
+    double *o_h = numbers(L * c->dh);
 
     for (int h = 0; h < c->H; h++) {
         double *q_h = head(c, q, L, h), *k_h = head(c, k, K, h), *v_h = head(c, v, K, h);
         struct naive n = {.L = L, .M = M, .d = c->dh, .causal = true, .window = c->window};
         n.scale = 1 / sqrt(c->dh), n.q = q_h, n.k = k_h, n.v = v_h;
-        terms(y, h, &n, owned);
+        terms(y, h, &n);
         if (c->mixer)
             attend_linearly(c, q_h, k_h, v_h, o_h);
         else
             naive_attend(&n, o_h, NULL, NULL);
         for (int i = 0; i < L * c->dh; i++)
             o[(i / c->dh * c->H + h) * c->dh + i % c->dh] = o_h[i];
-        free(q_h), free(k_h), free(v_h);
-        for (int i = 0; i < TABLES; i++)
-            free(owned[i]);
     }
-    double *out = linear(y, "attn.o", o, L, HD, c->D);
-    free(q), free(k), free(v), free(o), free(o_h);
-    return out;
+    return linear(y, "attn.o", o, L, HD, c->D);
 }
 
 static inline double *feed_forward(const struct layer *y, const char *name, const double *x,
@@ -219,9 +201,7 @@ static inline double *feed_forward(const struct layer *y, const char *name, cons
     for (int i = 0; i < rows * y->c->F; i++)
         hidden[i] = fmax(hidden[i], 0);
     snprintf(full, sizeof(full), "%s.2", name);
-    double *out = linear(y, full, hidden, rows, y->c->F, y->c->D);
-    free(hidden);
-    return out;
+    return linear(y, full, hidden, rows, y->c->F, y->c->D);
 }
 
 static inline double sigma(double x) { return 1 / (1 + exp(-x)); }
@@ -236,7 +216,6 @@ static inline void join(const struct layer *t, const char *at, double *x, double
 #define PRODUCT(w, of) (snprintf(name, sizeof(name), "%s." w, at), linear(t, name, of, rows, D, D))
     snprintf(name, sizeof(name), "%s.bg", at);
     const float *bg = tensor(t, name);
-    double *a = NULL, *b = NULL;
 
     for (int i = 0; t->c->gate && i < n; i++)
         y[i] = fmax(y[i], 0);
@@ -250,14 +229,13 @@ static inline void join(const struct layer *t, const char *at, double *x, double
             const double z = sigma(wz[i] + uz[i] - (double)bg[i % D]);
             x[i] = (1 - z) * x[i] + z * tanh(wg[i] + ug[i]);
         }
-        free(wr), free(ur), free(wz), free(uz), free(wg), free(rx), free(ug);
     } else if (strcmp(kind, "sigtanh") == 0) {
-        a = PRODUCT("wg", y), b = PRODUCT("ug", y);
+        const double *const a = PRODUCT("wg", y), *const b = PRODUCT("ug", y);
         for (int i = 0; i < n; i++)
             x[i] += sigma(a[i] - (double)bg[i % D]) * tanh(b[i]);
     } else if (strcmp(kind, "input") == 0 || strcmp(kind, "output") == 0 ||
                strcmp(kind, "highway") == 0) {
-        a = PRODUCT("wg", x);
+        const double *const a = PRODUCT("wg", x);
         for (int i = 0; i < n; i++) {
             const double t_i = sigma(a[i] + (bg ? (double)bg[i % D] : 0));
             const double less = sigma(a[i] - (bg ? (double)bg[i % D] : 0));
@@ -269,7 +247,6 @@ static inline void join(const struct layer *t, const char *at, double *x, double
         for (int i = 0; i < n; i++)
             x[i] += h * y[i];
     }
-    free(a), free(b);
 #undef PRODUCT
 }
 
@@ -299,7 +276,7 @@ static inline double factor(const struct layer *y, double h)
     return y->c->wiring == WIRING_REZERO ? (double)*tensor(y, "alpha") : h;
 }
 
-/* f if the wiring norms it, by `ln`_out; frees f. */
+/* f if the wiring norms it, by `ln`_out. */
 static inline double *outgoing(const struct layer *y, const char *ln, double *f, int rows)
 {
     char name[16];
@@ -307,9 +284,7 @@ static inline double *outgoing(const struct layer *y, const char *ln, double *f,
     if (!wiring_norms_output(y->c->wiring))
         return f;
     snprintf(name, sizeof(name), "%s_out", ln);
-    double *n = norm(y, name, f, rows);
-    free(f);
-    return n;
+    return norm(y, name, f, rows);
 }
 
 /* The norm `ln` of x if the wiring has it after the sum. */
@@ -319,7 +294,6 @@ static inline void settle(const struct layer *y, const char *ln, double *x, int 
         return;
     double *n = norm(y, ln, x, rows);
     memcpy(x, n, sizeof(*x) * (size_t)(rows * y->c->D));
-    free(n);
 }
 
 /* h of the feed-forward `ff`, joined to x. */
@@ -332,7 +306,6 @@ static inline void feed(const struct layer *y, const char *ff, const char *ln, c
     weigh(y, ln, x, rows);
     join(y, gate, x, f, rows, factor(y, h));
     settle(y, ln, x, rows);
-    free(in), free(f);
 }
 
 /* z [L,D] from rows [m; x] [K,D]; memory is what entered attention, or is run with x. */
@@ -354,11 +327,9 @@ static inline double *by_hand(const struct layer *y, const double *rows, bool re
         double *x = copy(all + M * c->D, L * c->D), *in = norm(y, "ln2", x, L);
         double *f = feed_forward(y, "ff", in, L);
         join(y, "", z, f, L, 1);
-        free(all), free(n), free(a), free(x), free(in), free(f);
         return z;
     }
     feed(y, "ff", "ln2", "gate2", z, L, macaron ? 0.5 : 1);
-    free(all), free(n), free(a);
     return z;
 }
 
@@ -377,5 +348,3 @@ static inline bool by_hand_knows(const struct config *c)
                    c->rel_v && !config_has_around(c);
     return false;
 }
-
-#endif

@@ -2,9 +2,11 @@
  *
  * See command_line.h. */
 #include "command_line.h"
+#include "kept.h"
 #include "program.h"
 
-#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum status parse_words(struct options *o, const char *line, struct err *e)
@@ -20,25 +22,65 @@ enum status parse_words(struct options *o, const char *line, struct err *e)
             *word = '\0';
         argv[argc++] = word;
     }
-    return options_parse(o, argc, argv, e);
+    const enum status st = options_parse(o, argc, argv, e);
+    kept_copy(o, sizeof(*o));
+    return st;
+}
+
+static enum status plan_words(struct plan *p, struct options *o, const char *line, struct err *e)
+{
+    forget_settings(); /* only the line counts */
+    cr_assert_eq(parse_words(o, line, e), OK, "%s: %s", line, e->msg);
+    o->default_threads = 3;
+    *p = (struct plan){0};
+    const enum status st = plan_asked(p, o, e);
+    kept_copy(p, sizeof(*p));
+    return st;
 }
 
 void must_plan(struct plan *p, struct options *o, const char *line)
 {
-    struct err e;
-    forget_settings(); /* only the line counts */
-    enum status st = parse_words(o, line, &e);
-
-    cr_assert_eq(st, OK, "%s: %s", line, e.msg);
-    o->default_threads = 3;
-    st = plan_asked(p, o, &e);
-    cr_assert_eq(st, OK, "%s: %s", line, e.msg);
+    cr_assert_eq(plan_words(p, o, line, &failure), OK, "%s: %s", line, failure.msg);
 }
 
-void drop_plan(struct plan *p, struct options *o)
+enum status try_plan(struct plan *p, const char *line, struct err *e)
 {
-    plan_free(p);
-    options_free(o);
+    struct options *const o = room(1, sizeof(*o));
+
+    return plan_words(p, o, line, e);
+}
+
+struct plan planned(const char *fmt, ...)
+{
+    char line[1024];
+    struct plan p;
+    va_list ap;
+
+    va_start(ap, fmt);
+    cr_assert_lt(vsnprintf(line, sizeof(line), fmt, ap), (int)sizeof(line));
+    va_end(ap);
+    cr_assert_eq(try_plan(&p, line, &failure), OK, "%s: %s", line, failure.msg);
+    return p;
+}
+
+struct config model_of_line(const char *line)
+{
+    const struct variant *chosen[MAX_LOOKUP];
+    struct config c;
+    struct options o;
+    char words[256];
+    int n = 0;
+
+    snprintf(words, sizeof(words), "-V %s", line);
+    forget_settings();
+    cr_assert_eq(parse_words(&o, words, &failure), OK, "%s: %s", line, failure.msg);
+    cr_assert_eq(lookup_variants(chosen, &n, &o, &failure), OK, "%s: %s", line, failure.msg);
+    cr_assert_eq(n, 1, "%s", line);
+    cr_assert_eq(config_from_options(&c, chosen[0], &o, 16, 4, 256, SCOPE_MODEL, false, false, NULL,
+                                     &failure),
+                 OK, "%s: %s", line, failure.msg);
+    c.max_seq = 8;
+    return c;
 }
 
 bool same_shape(const struct bench_case *a, const struct bench_case *b)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * A copy of a safetensors file with one change that readers must detect. */
-#ifndef EDITED_FILE_H
-#define EDITED_FILE_H
+#pragma once
 
+#include "failure.h"
 #include "variants/base/safetensors.h"
 
-#include <criterion/criterion.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,7 @@ static inline bool is_named(const char *name, const char *wanted)
 
 static inline const char **edited_meta(const struct safetensors *s, const struct edit *d, int *n)
 {
-    const char **meta = calloc((size_t)(2 * s->n_meta + 2), sizeof(*meta));
+    const char **meta = room((size_t)(2 * s->n_meta + 2), sizeof(*meta));
     bool found = false;
 
     *n = 0;
@@ -54,17 +53,16 @@ static inline const char **edited_meta(const struct safetensors *s, const struct
 static inline void edited_file(const char *to, const char *from, const struct edit *d)
 {
     struct safetensors s;
-    struct err e;
     int n = 0, n_meta;
     bool touched = false;
 
-    cr_assert_eq(safetensors_open(&s, from, &e), OK, "%s", e.msg);
-    struct tensor *list = calloc((size_t)s.n_tensors, sizeof(*list));
+    MUST(safetensors_open(&s, from, &failure));
+    struct tensor *list = room((size_t)s.n_tensors, sizeof(*list));
     float *copy = NULL;
     for (int i = 0; i < s.n_tensors; i++) {
         struct tensor t = s.tensors[i];
         if (is_named(t.name, d->nudge)) {
-            copy = malloc(t.n * sizeof(*copy));
+            copy = room(t.n, sizeof(*copy));
             memcpy(copy, t.data, t.n * sizeof(*copy));
             copy[d->at] += d->by;
             t.data = copy;
@@ -86,9 +84,6 @@ static inline void edited_file(const char *to, const char *from, const struct ed
     cr_assert_eq(touched, d->nudge || d->reshape || d->retype || d->drop || d->rename,
                  "%s has no such tensor", from);
     const char **meta = edited_meta(&s, d, &n_meta);
-    cr_assert_eq(safetensors_write(to, list, n, meta, n_meta, &e), OK, "%s", e.msg);
-    free(list), free(copy), free(meta);
+    MUST(safetensors_write(to, list, n, meta, n_meta, &failure));
     safetensors_close(&s);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Parameters of a test that runs once for each registered backend: its index in backends[]. Those
  * that only add an element type stand for what they inherit in tests of floats, hence only the
  * tests of narrower types have them. */
-#ifndef EVERY_BACKEND_H
-#define EVERY_BACKEND_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
@@ -41,5 +40,3 @@ static inline struct criterion_test_params every_narrow_backend(void)
     return backends_of(true, true);
 }
 static inline struct criterion_test_params all_but_ref(void) { return backends_of(false, false); }
-
-#endif

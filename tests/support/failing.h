@@ -4,8 +4,7 @@
  * run. Tests take a sample of the calls; where FAULTS_ALL is set (scripts/soak.sh), each of them,
  * or each FAULTS_ALL-th. Memory is asked for in a thousand places of a sweep or a scoring, which
  * only scripts/soak.sh goes through. */
-#ifndef FAILING_H
-#define FAILING_H
+#pragma once
 
 #include "program.h"
 #include "sanitized.h"
@@ -33,15 +32,11 @@ static inline int count_failing(const char *how, const char *words)
 {
     struct ran r = run_failing(how, 0, words);
     char path[FILE_PATH];
-    struct bytes text;
-    struct err e;
 
     expect_exit(&r, 0);
-    ran_free(&r);
     folder_path(path, "calls");
-    cr_assert_eq(file_read(&text, path, &e), OK, "%s", e.msg);
+    struct bytes text = must_load(path);
     const int n = atoi(text.data);
-    free(text.data);
     cr_assert_gt(n, 0, "%s: no calls", how);
     return n;
 }
@@ -78,5 +73,3 @@ static inline void expect_orderly(const struct ran *r, const char *how, int at, 
     cr_assert(r->code != 7 || strstr(r->err.data, failing_cause(how)), "%s %d: another cause: %s",
               how, at, r->err.data);
 }
-
-#endif

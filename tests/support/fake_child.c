@@ -2,6 +2,7 @@
  *
  * See fake_child.h. */
 #include "fake_child.h"
+#include "failure.h"
 #include "harness/worker/report.h"
 
 #include <signal.h>
@@ -114,13 +115,12 @@ static int serve(int fd)
     const char *plan = getenv(FAKE_PLAN);
     const bool rude = plan && strstr(plan, "=greet");
     char line[PROTOCOL_LINE] = "";
-    struct err e;
-    enum status st = protocol_write(&f.t, &e, rude ? "hello bench-cell/2" : PROTOCOL_HELLO);
+    enum status st = protocol_write(&f.t, &failure, rude ? "hello bench-cell/2" : PROTOCOL_HELLO);
 
     while (st == OK && strcmp(line, "close") != 0) {
-        st = protocol_read(&f.t, line, &e);
+        st = protocol_read(&f.t, line, &failure);
         if (st == OK)
-            st = obey(&f, line, &e);
+            st = obey(&f, line, &failure);
     }
     return st == OK ? 0 : 1;
 }

@@ -2,8 +2,7 @@
  *
  * A measuring child that misbehaves on demand. The parent starts children by running its own
  * program again as "bench worker ..."; in the test runner, this child answers. */
-#ifndef FAKE_CHILD_H
-#define FAKE_CHILD_H
+#pragma once
 
 /* Behaviour of the children by variant and backend: "xl/avx2=wrong xl/ref=segv-block". The default
  * is "fine". An environment variable passes it to them. */
@@ -27,5 +26,3 @@
  *   segv-again   dies when it is opened in every launch but the first
  *   segv-open segv-place segv-block kill-block   dies of a signal there */
 #define FAKE_CPU "fake cpu"
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A fake target that reports times without spending them, and a measurement of some of them with
  * everything that it recorded. */
-#ifndef FAKE_TARGET_H
-#define FAKE_TARGET_H
+#pragma once
 
 #include "harness/measure/measure.h"
 
@@ -48,5 +47,3 @@ extern const struct schedule usual_schedule;
 
 /* Measure the first n fakes of `b`, whose zero members mean an undisturbed target. */
 enum status measure_fakes(struct bed *b, int n, const struct schedule *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rows with known numbers for figures, and the points that a figure makes of them. */
-#ifndef FIGURE_ROWS_H
-#define FIGURE_ROWS_H
+#pragma once
 
 #include "harness/figure/figure.h"
 #include "harness/plan/plan.h"
@@ -39,25 +38,32 @@ static inline void put_latency(struct rundir *r, const struct key_row *k, double
 static inline void put_env(struct rundir *r, int64_t peak_threads)
 {
     struct env_row env = env_row_empty();
-    struct err e;
 
     env.peak_threads = peak_threads;
     env.peak_flop_per_s_ref = 50e9;
     env.read_byte_per_s_dram = 30e9;
-    cr_assert_eq(rundir_env(r, &env, &e), OK, "%s", e.msg);
-    cr_assert_eq(rundir_close(r, &e), OK, "%s", e.msg);
+    MUST(rundir_env(r, &env, &failure));
+    MUST(rundir_close(r, &failure));
 }
 
+/* Kept until the test ends. */
 static inline struct plot must_plot(const char *dir, const char *name)
 {
     struct plot_data d;
     struct plot p = {0};
-    struct err e;
 
-    cr_assert_eq(plot_read(&d, dir, &e), OK, "%s", e.msg);
-    cr_assert_eq(plot_make(&p, plot_figure(name), &d, &e), OK, "%s", e.msg);
+    MUST(plot_read(&d, dir, &failure));
+    MUST(plot_make(&p, plot_figure(name), &d, &failure));
     plot_data_free(&d);
+    kept_copy(&p, sizeof(p));
     return p;
+}
+
+/* Of a run that is over. */
+static inline struct plot plot_of(struct rundir *r, const char *name)
+{
+    put_env(r, 1);
+    return must_plot(r->path, name);
 }
 
 static inline const struct plot_point *point_at(const struct plot *p, int row, int column,
@@ -72,5 +78,3 @@ static inline const struct plot_point *point_at(const struct plot *p, int row, i
     cr_assert(false, "no point %d,%d series %d kind %d x %g", row, column, series, kind, x);
     return NULL;
 }
-
-#endif

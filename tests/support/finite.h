@@ -8,11 +8,11 @@
  * only while the sum of these is far below the gradient's length, so that is asserted as well: a
  * term that is missing, doubled or of the wrong sign then shows in some direction. x must be
  * quantised: then x +- 2h v is exact. */
-#ifndef FINITE_H
-#define FINITE_H
+#pragma once
 
 #include "harness/check/guarded.h"
-#include "tests/support/sanitized.h"
+#include "kept.h"
+#include "sanitized.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -156,9 +156,8 @@ static inline void expect_gradient(const struct scalar *f, const char *what, flo
                                    const float *grad, size_t n, double relative, double absolute)
 {
     const uint64_t stream = rng_stream(what);
-    float *v = calloc(n, sizeof(*v));
+    float *v = room(n, sizeof(*v));
 
-    cr_assert_not_null(v);
     for (int d = 0; d < DIRECTIONS; d++) {
         for (size_t i = 0; i < n; i++)
             v[i] = direction(stream, n, d, i);
@@ -170,7 +169,6 @@ static inline void expect_gradient(const struct scalar *f, const char *what, flo
                   "%s, direction %d: differences good to %.2g only, gradient %.2g", what, d,
                   s.unsure, c.length);
     }
-    free(v);
 }
 
 /* The same for a function with corners and jumps that cannot all be avoided, such as an argmax of
@@ -182,9 +180,8 @@ static inline bool expect_gradient_aside(const struct scalar *f, const char *wha
 {
     const uint64_t stream = rng_stream(what);
     int smooth = 0;
-    float *v = calloc(n, sizeof(*v));
+    float *v = room(n, sizeof(*v));
 
-    cr_assert_not_null(v);
     for (int d = 0; d < 2 * DIRECTIONS && smooth < DIRECTIONS; d++) {
         struct slope s = {0};
         for (size_t i = 0; i < n; i++)
@@ -196,8 +193,5 @@ static inline bool expect_gradient_aside(const struct scalar *f, const char *wha
         expect_slope(what, d, &s, &c);
         smooth++;
     }
-    free(v);
     return smooth == DIRECTIONS;
 }
-
-#endif

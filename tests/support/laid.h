@@ -2,13 +2,11 @@
  *
  * For tests of position schemes: one whose tables are in an arena of their own, with drawn weights, on
  * the reference. */
-#ifndef LAID_H
-#define LAID_H
+#pragma once
 
 #include "open_engine.h"
 #include "variants/parts/parts.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 
 struct laid {
@@ -51,22 +49,21 @@ static inline void lay(struct laid *t, struct attn a)
         arena_f32(&t->arena, PART_REL_POS, pos->n_tables_grad ? pos->n_tables_grad(&t->c, K) : 1);
 }
 
-/* The attention has L queries after M keys. */
+/* The attention has L queries after M keys. Kept until the test ends. */
 static inline void open_laid(struct laid *t, struct config c, int L, int M)
 {
     const struct attn a = {
         .B = 1, .H = c.H, .Hkv = c.H, .L = L, .M = M, .dh = c.dh, .causal = c.causal};
-    struct err e = {""};
 
     *t = (struct laid){.g = open_engine("ref", 1), .c = c};
-    cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
+    MUST(config_check(&t->c, &failure));
     if (c.pos->model_params)
         c.pos->model_params(&t->c, &t->params);
     t->at_layer = t->params.n;
     if (c.pos->layer_params)
         c.pos->layer_params(&t->c, "layers.0.", &t->params);
     lay(t, a);
-    cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    MUST(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &failure));
     memset(t->arena.base, 0xff, t->arena.size);
     lay(t, a);
     params_init(&t->params, SEED, 1);
@@ -77,12 +74,5 @@ static inline void open_laid(struct laid *t, struct config c, int L, int M)
     const struct pos_call call = call_of(t);
     if (c.pos->build_tables)
         c.pos->build_tables(&call);
+    kept_copy(t, sizeof(*t));
 }
-
-static inline void close_laid(struct laid *t)
-{
-    params_free(&t->params);
-    arena_release(&t->arena);
-}
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A run that has two values of every axis: a row for each combination, and a time, an arena and a loss
  * that tell which row they are of. */
-#ifndef MANY_ROWS_H
-#define MANY_ROWS_H
+#pragma once
 
 #include "run_folder.h"
 
@@ -69,5 +68,3 @@ static inline void many_write(struct rundir *d, int stride, double (*factor)(int
             made_sample(d, r.id, round, ns, 0);
     }
 }
-
-#endif

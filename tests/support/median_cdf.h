@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The exact bootstrap distribution of a median, for tests of its intervals. */
-#ifndef MEDIAN_CDF_H
-#define MEDIAN_CDF_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -33,5 +32,3 @@ static inline void expect_ends_of_ranks(int n, double low, double high)
     cr_expect(before < 0.995 && not_above > 0.955, "n=%d high=%g: (%g, %g]", n, high, before,
               not_above);
 }
-
-#endif

@@ -2,20 +2,19 @@
  *
  * For tests of whole models: every wiring of a layer, a model bound in an arena of its own, and
  * random text streamed through it. */
-#ifndef MODEL_H
-#define MODEL_H
+#pragma once
 
-#include "harness/check/guarded.h"
+#include "kept.h"
 #include "open_engine.h"
 #include "sanitized.h"
 #include "set_choice.h"
+#include "tests/support/kernel/fenced.h"
 #include "variants/model/attention/around.h"
-#include "variants/model/depth.h"
-#include "variants/model/keys.h"
-#include "variants/model/lm.h"
+#include "variants/model/config/keys.h"
+#include "variants/model/lm/depth.h"
+#include "variants/model/lm/lm.h"
 #include "variants/parts/parts.h"
 
-#include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>
 #include <stdio.h>
@@ -116,11 +115,21 @@ static inline bool same_form(const struct form *a, const struct form *b)
            a->wiring == b->wiring;
 }
 
+/* A variant as it is by default. */
+static inline struct form default_form(int v)
+{
+    int gate = -1;
+
+    for (int i = 0; variants[v]->gate && gates[i]; i++)
+        gate = gates[i] == variants[v]->gate ? i : gate;
+    return (struct form){v, gate, (int)variants[v]->wiring};
+}
+
 static inline bool own_form(const struct form *f)
 {
-    const struct variant *const v = variants[f->variant];
+    const struct form own = default_form(f->variant);
 
-    return v->gate == (f->gate < 0 ? NULL : gates[f->gate]) && v->wiring == (enum wiring)f->wiring;
+    return f->gate == own.gate && f->wiring == own.wiring;
 }
 
 /* Every variant in its own form, and every valid form (each wiring without a gate, reorder with
@@ -135,13 +144,12 @@ static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
             for (int gate = -1; gate < 0 || gates[gate]; gate++) {
                 const struct form form = {v, gate, wiring};
                 const struct config c = wired(&form, 0);
-                struct err e;
                 bool again = false;
                 for (size_t i = 0; i < n; i++)
                     again = again || same_form(&list[i], &form);
                 const struct mem *const mem = variants[v]->mem;
                 if ((recurrent_only && (!mem->recurrent || mem->state)) ||
-                    config_check(&c, &e) != OK)
+                    config_check(&c, &failure) != OK)
                     continue;
                 if (again && !own_form(&form))
                     continue;
@@ -213,25 +221,24 @@ static inline enum status model_bind(struct model *m, enum mem_kind kind, struct
 }
 
 /* Weights come from the seed; lm_lower builds the tables, after the caller's changes. Everything
- * else starts as NaN. Weights are of type `elem`, or float. */
+ * else starts as NaN. Weights are of type `elem`, or float. Kept until the test ends. */
 static inline void model_open_as(struct model *m, const struct config *c, const char *backend,
                                  int threads, enum mem_kind kind, struct extent max, enum elem elem,
                                  bool trains)
 {
-    struct err e = {""};
-
     *m = (struct model){.g = open_engine(backend, threads)};
-    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
+    MUST(lm_init(&m->lm, c, &failure));
     m->lm.all_logits = !trains;
-    cr_assert_eq(params_hold(&m->lm.params, elem, c->act_dtype, &m->g, &e), OK, "%s", e.msg);
-    cr_assert_eq(model_bind(m, kind, max, trains, &e), OK, "%s", e.msg);
+    MUST(params_hold(&m->lm.params, elem, c->act_dtype, &m->g, &failure));
+    MUST(model_bind(m, kind, max, trains, &failure));
     const size_t counted = m->arena.used;
-    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    MUST(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &failure));
     memset(m->arena.base, 0xff, m->arena.size);
-    cr_assert_eq(model_bind(m, kind, max, trains, &e), OK, "%s", e.msg);
+    MUST(model_bind(m, kind, max, trains, &failure));
     cr_assert_eq(m->arena.used, counted);
     params_init(&m->lm.params, SEED, 1);
-    m->nll = guarded((size_t)(max.B * max.L));
+    m->nll = fenced((size_t)(max.B * max.L));
+    kept_copy(m, sizeof(*m));
 }
 
 static inline void model_open_in(struct model *m, const struct config *c, const char *backend,
@@ -252,13 +259,6 @@ static inline void model_open(struct model *m, const struct config *c, const cha
     model_open_in(m, c, backend, threads, kind, max, ELEM_F32);
 }
 
-static inline void model_close(struct model *m)
-{
-    lm_free(&m->lm);
-    arena_release(&m->arena);
-    release(m->nll);
-}
-
 /* Token t of sequence b of an endless random text. */
 static inline int32_t token_of(const struct model *m, int b, int t)
 {
@@ -270,9 +270,8 @@ static inline int32_t token_of(const struct model *m, int b, int t)
  * tokens after them. Does not commit. */
 static inline void model_segment(struct model *m, int b0, int B, int first, int L, int scored)
 {
-    int32_t *tokens = calloc((size_t)(2 * B * L), sizeof(*tokens)), *targets = tokens + B * L;
+    int32_t *tokens = room((size_t)(2 * B * L), sizeof(*tokens)), *targets = tokens + B * L;
 
-    cr_assert_not_null(tokens);
     for (int b = 0; b < B; b++) {
         for (int t = 0; t < L; t++)
             tokens[b * L + t] = token_of(m, b0 + b, first + t);
@@ -280,17 +279,15 @@ static inline void model_segment(struct model *m, int b0, int B, int first, int 
             targets[b * scored + t] = token_of(m, b0 + b, first + L - scored + t + 1);
     }
     lm_forward(&m->lm, &m->g, tokens, B, L, scored, targets, m->nll);
-    free(tokens);
 }
 
 /* The logits [B,T,V] of tokens [0, T) in segments of L with memory carried from one to the next;
- * the last segment may be shorter. To be freed. */
+ * the last segment may be shorter. Kept until the test ends. */
 static inline float *model_stream(struct model *m, int b0, int B, int T, int L)
 {
     const int V = m->lm.c.V;
-    float *all = calloc((size_t)(B * T * V), sizeof(*all));
+    float *const all = room((size_t)(B * T * V), sizeof(*all));
 
-    cr_assert_not_null(all);
     lm_build_tables(&m->lm, &m->g);
     lm_forget(&m->lm);
     for (int t = 0; t < T; t += L) {
@@ -311,9 +308,17 @@ static inline float *model_logits(const struct config *c, const char *backend, i
     struct model m;
 
     model_open(&m, c, backend, threads, kind, max);
-    float *const all = model_stream(&m, 0, max.B, T, L);
-    model_close(&m);
-    return all;
+    return model_stream(&m, 0, max.B, T, L);
+}
+
+/* Floats that all layers remember of one sequence, if memory has M rows and segments L. */
+static inline size_t floats_remembered(const struct config *c, enum mem_kind kind, int L, int M)
+{
+    enum { B = 2 };
+    struct model m;
+
+    model_open(&m, c, "ref", 1, kind, (struct extent){B, L, M});
+    return m.arena.part[PART_MEMORY] / sizeof(float) / B;
 }
 
 /* What lm_backward differentiates besides the mean nll: the cost of pondering. */
@@ -342,4 +347,13 @@ static inline double case_error(const float *got, const float *want, size_t n)
     return error >= square ? error : square >= error ? square : INFINITY;
 }
 
-#endif
+/* The logits `want` of one pass over T tokens are also those of segments of max.L. */
+static inline void expect_segments(const struct config *c, const char *backend, enum mem_kind kind,
+                                   struct extent max, int T, const float *want, const char *what)
+{
+    float *const got = model_logits(c, backend, 2, kind, max, T, max.L);
+    const double error = case_error(got, want, (size_t)(max.B * T * c->V));
+
+    cr_expect_lt(error, 1, "%s, %s, %s, segments of %d, memory %d: %.3g", what, backend,
+                 mem_kind_name[kind], max.L, max.M, error);
+}

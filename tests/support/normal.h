@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Standard normal numbers, by Box and Muller. */
-#ifndef NORMAL_H
-#define NORMAL_H
+#pragma once
 
 #include "variants/base/rng.h"
 
@@ -29,5 +28,3 @@ static inline double normal_at(uint64_t stream, uint64_t i)
 
     return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
 }
-
-#endif

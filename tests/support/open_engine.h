@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * An engine for a test. */
-#ifndef OPEN_ENGINE_H
-#define OPEN_ENGINE_H
+#pragma once
 
+#include "failure.h"
 #include "variants/backends/backend.h"
 #include "variants/base/arena.h"
-
-#include <criterion/criterion.h>
 
 /* Work space of its products, until the process ends; for the threads that tests give it later, too. */
 static inline void give_room(struct engine *g)
@@ -26,14 +24,11 @@ static inline void give_room(struct engine *g)
 static inline struct engine open_engine(const char *name, int threads)
 {
     struct engine g;
-    struct err e;
-    const enum status st = engine_open(&g, name, threads, NULL, &e);
+    const enum status st = engine_open(&g, name, threads, NULL, &failure);
 
     if (st == E_UNSUPPORTED)
-        cr_skip_test("%s", e.msg);
-    cr_assert_eq(st, OK, "%s", e.msg);
+        cr_skip_test("%s", failure.msg);
+    cr_assert_eq(st, OK, "%s", failure.msg);
     give_room(&g);
     return g;
 }
-
-#endif

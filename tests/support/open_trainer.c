@@ -4,9 +4,10 @@
 #include "open_trainer.h"
 
 #include "command_line.h"
-#include "harness/learn/train_options.h"
+#include "failure.h"
+#include "harness/learn/train/train_options.h"
+#include "kept.h"
 
-#include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -14,7 +15,11 @@ enum { LINE = 4 * FILE_PATH };
 
 enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)
 {
-    return trainer_open_ranked(t, opt, &(struct ranks){.count = 1, .nodes = 1}, e);
+    const enum status st = trainer_open_ranked(t, opt, &(struct ranks){.count = 1, .nodes = 1}, e);
+
+    kept_copy(t, sizeof(*t));
+    kept_copy(opt, sizeof(*opt)); /* as they are settled now */
+    return st;
 }
 
 void training_parse(struct options *o, const char *fmt, ...)
@@ -23,7 +28,6 @@ void training_parse(struct options *o, const char *fmt, ...)
                                         "--batch 3",  "--layers 2",    "--d-model 16",
                                         "--heads 2",  "--ckpt unused"};
     char line[LINE] = "train ", name[16];
-    struct err e = {""};
     const size_t n = strlen(line);
     va_list words;
 
@@ -35,27 +39,14 @@ void training_parse(struct options *o, const char *fmt, ...)
         if (!strstr(line, name)) /* values of lists add up */
             text_append(line, sizeof(line), " %s", usual[i]);
     }
-    cr_assert_eq(parse_words(o, line, &e), OK, "%s: %s", line, e.msg);
+    cr_assert_eq(parse_words(o, line, &failure), OK, "%s: %s", line, failure.msg);
 }
 
-void training_settle(struct options *o)
-{
-    struct err e = {""};
-
-    cr_assert_eq(train_settle(o, 1, &e), OK, "%s", e.msg);
-}
+void training_settle(struct options *o) { MUST(train_settle(o, 1, &failure)); }
 
 void training_open(struct trainer *t, const struct options *o)
 {
-    struct err e = {""};
-
-    cr_assert_eq(trainer_open(t, o, &e), OK, "%s: %s", o->variants.v[0], e.msg);
-}
-
-void training_end(struct trainer *t, struct options *o)
-{
-    trainer_close(t);
-    options_free(o);
+    cr_assert_eq(trainer_open(t, o, &failure), OK, "%s: %s", o->variants.v[0], failure.msg);
 }
 
 double training_steps(struct trainer *t, int steps)
@@ -69,17 +60,10 @@ double training_steps(struct trainer *t, int steps)
 
 void training_save(struct trainer *t, const char *path)
 {
-    struct err e = {""};
-
-    cr_assert_eq(trainer_save(t, path, 1.5, &e), OK, "%s", e.msg);
+    MUST(trainer_save(t, path, 1.5, &failure));
 }
 
-void training_load(struct trainer *t, const char *path)
-{
-    struct err e = {""};
-
-    cr_assert_eq(trainer_load(t, path, &e), OK, "%s", e.msg);
-}
+void training_load(struct trainer *t, const char *path) { MUST(trainer_load(t, path, &failure)); }
 
 void expect_same_weights(const struct trainer *a, const struct trainer *b, const char *what)
 {

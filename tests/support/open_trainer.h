@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A trainer in one process. Functions that a test does not ask for a status fail it. */
-#ifndef OPEN_TRAINER_H
-#define OPEN_TRAINER_H
+ * Trainers in one process, kept until the test ends. Functions that a test does not ask for a status
+ * fail it. */
+#pragma once
 
-#include "harness/learn/train.h"
-#include "harness/learn/train_files.h"
+#include "harness/learn/train/train.h"
+#include "harness/learn/train/train_files.h"
 
 enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e);
 
@@ -14,7 +14,6 @@ enum status trainer_open(struct trainer *t, const struct options *opt, struct er
 void training_parse(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void training_settle(struct options *o);
 void training_open(struct trainer *t, const struct options *o);
-void training_end(struct trainer *t, struct options *o);
 
 /* The loss of the last of these steps. */
 double training_steps(struct trainer *t, int steps);
@@ -26,5 +25,3 @@ void expect_same_weights(const struct trainer *a, const struct trainer *b, const
  * continue, too. */
 void expect_goes_on(const struct options *o, const char *path, int half, int steps,
                     const char *what);
-
-#endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Changes to models, as options and files make them, and which pairs of them config_check takes. */
-#ifndef PAIRS_H
-#define PAIRS_H
+#pragma once
 
-#include "variants/model/settings.h"
+#include "variants/model/config/settings.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
 #include "variants/parts/parts.h"
@@ -341,5 +340,3 @@ static void pairs_line(char line[PAIRS_TEXT], const struct variant *v)
     snprintf(line, PAIRS_TEXT, "%s: %d of %d changes, %d pairs, %016" PRIx64 "\n", v->name, single,
              n, both, hash);
 }
-
-#endif

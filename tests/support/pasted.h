@@ -2,8 +2,7 @@
  *
  * A table of the screen, and the same as Markdown and as LaTeX: each row of one is a row of the others,
  * and a LaTeX document can take the last as it is. */
-#ifndef PASTED_H
-#define PASTED_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -166,5 +165,3 @@ static inline int expect_pasted(const char *table, const char *md, const char *t
         cr_expect_not(tex_row(other, columns), "in LaTeX alone: %s", other);
     return rows;
 }
-
-#endif

@@ -2,8 +2,8 @@
  *
  * See program.h. */
 #include "program.h"
+#include "kept.h"
 
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -86,6 +86,7 @@ struct ran finish_bench(struct program *p)
     r.code = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
     r.out = all_of(p->out);
     r.err = all_of(p->err);
+    kept(r.out.data), kept(r.err.data);
     close(p->out);
     close(p->err);
     return r;
@@ -130,12 +131,6 @@ struct ran run_bench(const char *folder, const char *fmt, ...)
     const struct ran r = run_shell(folder, line);
     free(line);
     return r;
-}
-
-void ran_free(struct ran *r)
-{
-    free(r->out.data);
-    free(r->err.data);
 }
 
 /* ---- watching ----------------------------------------------------------------------------- */
@@ -214,37 +209,53 @@ void expect_said(const struct ran *r, const char *text)
     cr_assert(strstr(r->err.data, text), "stderr lacks \"%s\":\n%.2000s", text, r->err.data);
 }
 
-void shell_exits(const char *folder, int code, const char *said, const char *line)
+struct ran shell_exits(const char *folder, int code, const char *said, const char *line)
 {
-    struct ran r = run_shell(folder, line);
+    const struct ran r = run_shell(folder, line);
 
-    expect_exit(&r, code);
+    cr_assert_eq(r.code, code, "%.300s\nexit code %d instead of %d, stderr:\n%.2000s", line, r.code,
+                 code, r.err.data);
     if (said)
         expect_said(&r, said);
-    ran_free(&r);
+    return r;
 }
 
-void bench_exits(const char *folder, int code, const char *said, const char *fmt, ...)
+struct ran bench_exits(const char *folder, int code, const char *said, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
     char *const line = exec_line(fmt, ap);
     va_end(ap);
-    shell_exits(folder, code, said, line);
+    const struct ran r = shell_exits(folder, code, said, line);
     free(line);
+    return r;
+}
+
+void need_program(const char *name)
+{
+    char line[128];
+
+    snprintf(line, sizeof(line), "command -v %s", name);
+    if (run_shell("/tmp", line).code != 0)
+        cr_skip_test("%s is not installed", name);
+}
+
+struct rows must_read_table(const char *path, enum table_id id)
+{
+    struct rows rows;
+    const enum status st = table_read(&rows, &tables[id], path, &failure);
+    cr_assert_eq(st, OK, "%s", failure.msg);
+    kept(rows.row);
+    return rows;
 }
 
 struct rows must_read(const char *folder, const char *run, enum table_id id)
 {
     char path[FILE_PATH];
-    struct rows rows;
-    struct err e;
 
     snprintf(path, sizeof(path), "%s/%s/%s", folder, run, tables[id].file);
-    const enum status st = table_read(&rows, &tables[id], path, &e);
-    cr_assert_eq(st, OK, "%s", e.msg);
-    return rows;
+    return must_read_table(path, id);
 }
 
 int count_status(const struct rows *latency, const char *status)

@@ -2,9 +2,9 @@
  *
  * The program under test ($BENCH), run as by a user: from a shell line to the exit code and
  * everything printed. */
-#ifndef PROGRAM_H
-#define PROGRAM_H
+#pragma once
 
+#include "failure.h"
 #include "harness/table/record.h"
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ struct program {
 
 struct ran {
     int code;              /* exit code, or 128 + number of the signal */
-    struct bytes out, err; /* NUL-ended */
+    struct bytes out, err; /* NUL-ended, kept until the test ends */
 };
 
 /* Remove from the environment what options also read: BENCH_*, NO_COLOR, CI, TERM, COLUMNS.
@@ -31,7 +31,6 @@ struct ran run_shell(const char *folder, const char *line);
 /* run_shell of "$BENCH" and the words of a format. */
 struct ran run_bench(const char *folder, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-void ran_free(struct ran *r);
 
 /* The same in the background, in a process group of its own. */
 struct program start_bench(const char *folder, const char *fmt, ...)
@@ -51,12 +50,17 @@ void expect_exit(const struct ran *r, int code);
 void expect_said(const struct ran *r, const char *text); /* on stderr */
 
 /* Run, and expect this exit code and, unless it is NULL, this text on stderr. */
-void bench_exits(const char *folder, int code, const char *said, const char *fmt, ...)
+struct ran bench_exits(const char *folder, int code, const char *said, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-void shell_exits(const char *folder, int code, const char *said, const char *line);
+struct ran shell_exits(const char *folder, int code, const char *said, const char *line);
 
-/* A table of the run folder/run; a failed assertion if it cannot be read. */
+/* Skip the test where this program is not installed. */
+void need_program(const char *name);
+
+/* A table of the run folder/run, or of any file, kept until the test ends; a failed assertion if it
+ * cannot be read. */
 struct rows must_read(const char *folder, const char *run, enum table_id id);
+struct rows must_read_table(const char *path, enum table_id id);
 
 /* Rows with this status. */
 int count_status(const struct rows *latency, const char *status);
@@ -66,5 +70,3 @@ int count_status(const struct rows *latency, const char *status);
     "--d-model 32 --heads 2 --max-time 0.003 --min-samples 3 --warmup-ms 0 --block-ms 0.5 --out "  \
     "r "
 #define TINY BRIEF "--threads 1 "
-
-#endif

@@ -3,8 +3,7 @@
  * What variants promise, for a table of all of them: each test that asks every variant says what
  * came out. The file $PROPERTIES, if there is one, gets a line for each answer;
  * scripts/properties.sh makes the table. */
-#ifndef PROPERTY_H
-#define PROPERTY_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -22,5 +21,3 @@ static inline void property(const struct variant *v, const char *name, const cha
     fprintf(f, "%s\t%s\t%s\n", v->name, name, answer);
     fclose(f);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A process on a pseudo terminal, and the screen it produces. */
-#ifndef PTY_H
-#define PTY_H
+#pragma once
 
 #include "program.h"
 #include "tmp_folder.h"
@@ -118,5 +117,3 @@ static inline void what_remains(char *text)
     }
     *out = '\0';
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A copy of a published model (tests/golden-import/BASE) in the test's folder, to be changed. */
-#ifndef PUBLISHED_FOLDER_H
-#define PUBLISHED_FOLDER_H
+#pragma once
 
 #include "tmp_folder.h"
 #include "variants/model/import/published.h"
@@ -54,11 +53,7 @@ static inline void published_write(const char *file, const void *data, size_t n)
 
 static inline struct bytes published_read(const char *file)
 {
-    struct bytes b;
-    struct err e;
-
-    cr_assert_eq(file_read(&b, published_path(file), &e), OK, "%s", e.msg);
-    return b;
+    return must_load(published_path(file));
 }
 
 static inline json_t *published_json(const char *file)
@@ -72,11 +67,10 @@ static inline json_t *published_json(const char *file)
 /* Write and release. */
 static inline void published_put_json(const char *file, json_t *j)
 {
-    char *const text = json_dumps(j, 0);
+    char *const text = kept(json_dumps(j, 0));
 
     cr_assert_not_null(text);
     published_write(file, text, strlen(text));
-    free(text);
     json_decref(j);
 }
 
@@ -105,11 +99,11 @@ static inline json_t *published_header(struct bytes *b, const char *file, size_t
     return header;
 }
 
-/* The same file with another header; releases both. */
+/* The same file with another header; releases the header. */
 static inline void published_put_header(const char *file, json_t *header, struct bytes *b,
                                         size_t data)
 {
-    char *const text = json_dumps(header, 0);
+    char *const text = kept(json_dumps(header, 0));
     const uint64_t n = strlen(text);
     FILE *const f = fopen(published_path(file), "wb");
 
@@ -118,34 +112,33 @@ static inline void published_put_header(const char *file, json_t *header, struct
     cr_assert_eq(fwrite(text, 1, n, f), n);
     cr_assert_eq(fwrite(b->data + data, 1, b->n - data, f), b->n - data);
     cr_assert_eq(fclose(f), 0);
-    free(text);
-    free(b->data);
     json_decref(header);
 }
 
-/* Open the copy: it is refused with these words, or accepted. */
+/* Open the copy, kept until the test ends: it is refused with these words, or accepted. */
 static inline enum status published_try(struct published *p, struct err *e)
 {
     *e = (struct err){""};
-    return published_open(p, published_path(""), e);
+    TRY(published_open(p, published_path(""), e));
+    kept_copy(p, sizeof(*p));
+    return OK;
 }
 
 static inline void published_refused(const char *what, const char *says)
 {
     struct published p;
-    struct err e;
 
-    cr_expect_eq(published_try(&p, &e), E_IO, "%s is accepted", what);
-    cr_expect(strstr(e.msg, says), "%s: \"%s\" does not say %s", what, e.msg, says);
-    cr_expect(strstr(e.msg, "  -> ") && !strchr(e.msg, '\n'), "%s: %s", what, e.msg);
+    cr_expect_eq(published_try(&p, &failure), E_IO, "%s is accepted", what);
+    cr_expect(strstr(failure.msg, says), "%s: \"%s\" does not say %s", what, failure.msg, says);
+    cr_expect(strstr(failure.msg, "  -> ") && !strchr(failure.msg, '\n'), "%s: %s", what,
+              failure.msg);
 }
 
 static inline void published_accepted(const char *what)
 {
     struct published p;
-    struct err e;
 
-    cr_expect_eq(published_try(&p, &e), OK, "%s: %s", what, e.msg);
+    cr_expect_eq(published_try(&p, &failure), OK, "%s: %s", what, failure.msg);
     published_close(&p);
 }
 
@@ -157,13 +150,12 @@ struct patch {
 /* JSON with ' in place of ". */
 static inline json_t *quoted_json(const char *text)
 {
-    char *const json = strdup(text);
+    char *const json = kept(strdup(text));
 
     for (char *at = json; *at; at++)
         *at = *at == '\'' ? '"' : *at;
     json_t *const j = json_loads(json, JSON_DECODE_ANY, NULL);
     cr_assert(j, "%s", json);
-    free(json);
     return j;
 }
 
@@ -184,5 +176,3 @@ static inline void try_patch(const struct patch *p)
 #define TRY_PATCHES(patches)                                                                       \
     for (size_t i = 0; i < ARRAY_LEN(patches); i++)                                                \
     try_patch(&(patches)[i])
-
-#endif

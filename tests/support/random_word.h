@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * For tests of texts on their way through lines and files: words of random bytes, seeded. */
-#ifndef RANDOM_WORD_H
-#define RANDOM_WORD_H
+#pragma once
 
 #include "variants/base/rng.h"
 
@@ -21,5 +20,3 @@ static inline void random_word(char *word, size_t size, uint64_t seed)
     }
     word[n] = '\0';
 }
-
-#endif

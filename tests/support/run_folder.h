@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Small run folders with known rows and samples, for the suites of compare, gate and merge. */
-#ifndef RUN_FOLDER_H
-#define RUN_FOLDER_H
+#pragma once
 
 #include "harness/table/run.h"
 #include "harness/table/rundir.h"
@@ -13,9 +12,13 @@
 
 static inline void made_write(struct rundir *r, enum table_id table, const void *row)
 {
-    struct err e;
+    MUST(rundir_write(r, table, row, &failure));
+}
 
-    cr_assert_eq(rundir_write(r, table, row, &e), OK, "%s", e.msg);
+/* A table of these rows at `path`. */
+static inline void made_table(const char *path, enum table_id id, const void *rows, size_t n)
+{
+    MUST(table_replace(&tables[id], path, rows, n, &failure));
 }
 
 /* One case: a backend's row and its blocks, `ns` per call. */
@@ -69,7 +72,6 @@ static inline void made_block(struct rundir *r, const char *id, int round, int l
                               int disturbed, double cpu)
 {
     struct sample_row row = sample_row_empty();
-    struct err e;
 
     text_put(row.run_id, TEXT_SIZE, r->run_id);
     text_put(row.case_id, TEXT_SIZE, id);
@@ -79,7 +81,7 @@ static inline void made_block(struct rundir *r, const char *id, int round, int l
     row.cpu_ns = 10 * ns * cpu;
     row.involuntary_switches = row.disturbed = disturbed;
     row.launch = launch;
-    cr_assert_eq(samples_write(&r->samples, &row, &e), OK, "%s", e.msg);
+    MUST(samples_write(&r->samples, &row, &failure));
 }
 
 static inline void made_slept_sample(struct rundir *r, const char *id, int round, double ns,
@@ -115,34 +117,47 @@ static const struct runjson made_json = {
 
 static inline void made_open(struct rundir *r, const char *commit)
 {
-    struct err e;
-
-    cr_assert_eq(rundir_create(r, folder, commit, 1795240862, RAW_CSV, &made_json, &e), OK, "%s",
-                 e.msg);
+    MUST(rundir_create(r, folder, commit, 1795240862, RAW_CSV, &made_json, &failure));
 }
 
 static inline void made_close(struct rundir *r, const char *host, const char *cpu)
 {
     struct env_row env = env_row_empty();
-    struct err e;
 
     text_put(env.run_id, TEXT_SIZE, r->run_id);
     text_put(env.host_id, TEXT_SIZE, host);
     text_put(env.cpu_model, LINE_SIZE, cpu);
     env.exit_code = 0;
-    cr_assert_eq(rundir_env(r, &env, &e), OK, "%s", e.msg);
-    cr_assert_eq(rundir_close(r, &e), OK, "%s", e.msg);
+    MUST(rundir_env(r, &env, &failure));
+    MUST(rundir_close(r, &failure));
+}
+
+/* A run, kept until the test ends. */
+static inline struct run must_run(const char *path)
+{
+    struct run run;
+
+    MUST(run_read(&run, path, &failure));
+    kept_copy(&run, sizeof(run));
+    return run;
 }
 
 /* The run is over, and read. */
 static inline struct run made_read(struct rundir *r)
 {
-    struct run run;
-    struct err e;
-
     made_close(r, "host", "CPU");
-    cr_assert_eq(run_read(&run, r->path, &e), OK, "%s", e.msg);
-    return run;
+    return must_run(r->path);
 }
 
-#endif
+/* A run folder of this name with these cases. */
+static inline void made_cases(const char *name, const char *cpu, const struct made_case *c,
+                              size_t n)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    for (size_t i = 0; i < n; i++)
+        made_row(&r, &c[i], "host", "ok", "", 100);
+    made_close(&r, "host", cpu);
+    cr_assert_eq(rename(r.path, in_folder(name)), 0);
+}

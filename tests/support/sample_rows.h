@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Raw samples with known values, written and looked for. */
-#ifndef SAMPLE_ROWS_H
-#define SAMPLE_ROWS_H
+#pragma once
 
+#include "failure.h"
 #include "harness/table/samples.h"
-
-#include <criterion/criterion.h>
+#include "kept.h"
 
 /* zst where this build has it. */
 static inline enum raw best_raw(void)
@@ -20,23 +19,30 @@ static inline enum raw best_raw(void)
 
 static inline void put_samples(struct samples *s, const char *id, int n)
 {
-    struct err e;
     for (int i = 0; i < n; i++) {
         struct sample_row row = sample_row_empty();
         text_put(row.case_id, TEXT_SIZE, id);
         row.sample = i;
         row.wall_ns = 1e6 + i;
-        cr_assert_eq(samples_write(s, &row, &e), OK, "%s", e.msg);
+        MUST(samples_write(s, &row, &failure));
     }
+}
+
+/* Kept until the test ends. */
+static inline struct rows must_samples(const char *dir)
+{
+    struct rows rows;
+
+    MUST(samples_read(&rows, dir, &failure));
+    kept(rows.row);
+    return rows;
 }
 
 static inline void expect_samples(const char *dir, const char *const *ids, const int *n, int cases)
 {
-    struct rows rows;
-    struct err e;
+    const struct rows rows = must_samples(dir);
     size_t at = 0;
 
-    cr_assert_eq(samples_read(&rows, dir, &e), OK, "%s", e.msg);
     const struct sample_row *row = rows.row;
     for (int k = 0; k < cases; k++)
         for (int i = 0; i < n[k]; i++, at++) {
@@ -46,7 +52,4 @@ static inline void expect_samples(const char *dir, const char *const *ids, const
             cr_assert_eq(row[at].wall_ns, 1e6 + i);
         }
     cr_expect_eq(at, rows.n);
-    rows_free(&rows);
 }
-
-#endif

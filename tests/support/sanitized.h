@@ -3,8 +3,7 @@
  * Whether this is the sanitizers' build, which is tens of times slower in tight loops. It looks for
  * what code does wrong, whatever the numbers: tests that repeat the same code to judge numbers
  * repeat it less there. */
-#ifndef SANITIZED_H
-#define SANITIZED_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ enum { SANITIZED = 0 };
 /* Whether to run number i of a list whose members run mostly the same code: under sanitizers one of
  * `of`. */
 static inline int sampled(size_t i, size_t of) { return !SANITIZED || i % of == 0; }
-
-#endif

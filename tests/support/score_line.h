@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * A score in this process, as `bench eval` computes it. */
-#ifndef SCORE_LINE_H
-#define SCORE_LINE_H
+#pragma once
 
 #include "command_line.h"
-#include "harness/learn/counting.h"
-#include "harness/learn/score.h"
+#include "harness/learn/score/score.h"
+#include "harness/learn/source/counting.h"
 #include "harness/util/fileio.h"
 
 #include <criterion/criterion.h>
@@ -49,5 +48,3 @@ static inline void score_places(const struct report *r, double at[SCORE_PLACES])
     NLL_PLACES(X)
 #undef X
 }
-
-#endif

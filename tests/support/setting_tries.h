@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Values of settings that tests try, and what has to be set before some of them mean anything. */
-#ifndef SETTING_TRIES_H
-#define SETTING_TRIES_H
+#pragma once
 
 #include "variants/parts/choice.h"
 
@@ -59,5 +58,3 @@ static inline bool setting_try(char line[SETTING_LINE], const struct choice *s, 
              word ? s->words[(int)s->least + i] : tries[i]);
     return true;
 }
-
-#endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rows of a study, and their verdicts. */
-#ifndef STUDY_ROWS_H
-#define STUDY_ROWS_H
+#pragma once
 
+#include "failure.h"
 #include "harness/measure/study_verdict.h"
 
 #include <criterion/criterion.h>
@@ -20,9 +20,8 @@ struct table_of_rows {
 
 static inline struct table_of_rows make_rows(void)
 {
-    struct table_of_rows t = {.row = calloc(ROWS_MAX, sizeof(struct study_row))};
+    struct table_of_rows t = {.row = room(ROWS_MAX, sizeof(struct study_row))};
 
-    cr_assert(t.row);
     t.rows.row = t.row;
     return t;
 }
@@ -49,9 +48,9 @@ static inline struct study_row *add(struct table_of_rows *t, const char *contend
 
 static inline struct study_verdicts verdicts(const struct table_of_rows *t)
 {
-    struct study_verdicts v;
+    const struct study_verdicts v = study_verdicts_make(&t->rows, 0.02);
 
-    v = study_verdicts_make(&t->rows, 0.02);
+    kept_copy(&v, sizeof(v));
     return v;
 }
 
@@ -64,5 +63,3 @@ static inline const struct study_entry *entry(const struct study_verdicts *v, co
     cr_assert_fail("no %s %s", contender, size);
     return NULL;
 }
-
-#endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Small tokenizers in the test's folder, in the form of published ones. */
-#ifndef TINY_TOKENIZER_H
-#define TINY_TOKENIZER_H
+#pragma once
 
-#include "harness/tokens/tokenizer.h"
 #include "tmp_folder.h"
+#include "tokenizers.h"
 #include "utf8_put.h"
 
 #include <jansson.h>
@@ -52,11 +51,15 @@ static inline json_t *tiny_tokenizer(void)
 
 static inline void tiny_put_json(const char *name, const json_t *j)
 {
-    char *const text = json_dumps(j, 0);
+    char *const text = kept(json_dumps(j, 0));
 
     cr_assert_not_null(text);
     folder_put_text(name, text);
-    free(text);
 }
 
-#endif
+/* Of no use behind it. */
+static inline void tiny_put(json_t *all)
+{
+    tiny_put_json("tokenizer.json", all);
+    json_decref(all);
+}

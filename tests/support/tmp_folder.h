@@ -3,12 +3,12 @@
  * A folder of its own for each test, removed when the test is over. It lies in memory where there
  * is room, else under /tmp: the tests sync thousands of files, which a slow disk takes minutes for.
  */
-#ifndef TMP_FOLDER_H
-#define TMP_FOLDER_H
+#pragma once
 
+#include "failure.h"
 #include "harness/util/fileio.h"
+#include "kept.h"
 
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -40,14 +40,19 @@ static inline void folder_path(char path[FILE_PATH], const char *name)
     cr_assert_eq(file_join(path, folder, name, NULL), OK);
 }
 
+/* Kept until the test ends. */
+static inline const char *in_folder(const char *name)
+{
+    char *const path = room(1, FILE_PATH);
+
+    folder_path(path, name);
+    return path;
+}
+
 /* A file of the folder. */
 static inline void folder_put(const char *name, const void *data, size_t n)
 {
-    char path[FILE_PATH];
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_replace(path, data, n, &e), OK, "%s", e.msg);
+    MUST(file_replace(in_folder(name), data, n, &failure));
 }
 
 static inline void folder_put_text(const char *name, const char *text)
@@ -55,16 +60,12 @@ static inline void folder_put_text(const char *name, const char *text)
     folder_put(name, text, strlen(text));
 }
 
-/* The bytes of a file there. Free data. */
+/* The bytes of a file there, kept until the test ends. */
 static inline struct bytes folder_read(const char *name)
 {
-    char path[FILE_PATH];
-    struct bytes b;
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
+    struct bytes b = must_load(in_folder(name));
+    kept(b.data);
     return b;
 }
 
-#endif
+static inline bool folder_has(const char *name) { return access(in_folder(name), F_OK) == 0; }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which variants are trained: not those for inference only, nor those that see what follows. */
-#ifndef TRAINS_H
-#define TRAINS_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -10,5 +9,3 @@ static inline bool trains(const struct variant *v)
 {
     return v->stream_sinks == 0 && !v->bidirectional;
 }
-
-#endif

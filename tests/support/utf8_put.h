@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Writing UTF-8, which the program only reads. */
-#ifndef UTF8_PUT_H
-#define UTF8_PUT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ static inline size_t utf8_put(char *to, int32_t c)
         to[i] = (char)(0x80 | ((unsigned)c >> (6 * (more - i)) & 0x3f));
     return (size_t)more + 1;
 }
-
-#endif

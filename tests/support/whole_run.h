@@ -2,8 +2,7 @@
  *
  * The run of the suites of --resume, and its expected end: each case once, ok, with its memory row
  * and all its samples. */
-#ifndef WHOLE_RUN_H
-#define WHOLE_RUN_H
+#pragma once
 
 #include "harness/table/samples.h"
 #include "program.h"
@@ -35,14 +34,13 @@ static inline void expect_complete(const char *run)
     struct rows latency = must_read(folder, run, TABLE_LATENCY);
     struct rows memory = must_read(folder, run, TABLE_MEMORY), samples;
     const struct latency_row *row = latency.row;
-    struct err e;
     int64_t total = 0;
 
     cr_expect_eq(latency.n, CASES);
     cr_expect_eq(memory.n, CASES);
     cr_expect_eq(count_status(&latency, "ok"), CASES);
     folder_path(path, run);
-    cr_assert_eq(samples_read(&samples, path, &e), OK, "%s", e.msg);
+    MUST(samples_read(&samples, path, &failure));
     for (size_t i = 0; i < latency.n; i++) {
         cr_expect_eq(rows_with(&latency, TABLE_LATENCY, row[i].case_id), 1);
         cr_expect_eq(rows_with(&memory, TABLE_MEMORY, row[i].case_id), 1);
@@ -54,5 +52,3 @@ static inline void expect_complete(const char *run)
     rows_free(&memory);
     rows_free(&samples);
 }
-
-#endif

@@ -2,6 +2,7 @@
  *
  * Damaged table files: the error names the damage, and a full disk or a kill leaves whole rows. */
 #include "harness/table/record.h"
+#include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
 #include <signal.h>
@@ -19,24 +20,11 @@ static void make_path(void)
 
 TestSuite(csv_read, .init = make_path, .fini = folder_remove, .timeout = 240);
 
-static void put_file(const char *text, size_t n)
-{
-    struct err e;
-    cr_assert_eq(file_replace(path, text, n, &e), OK, "%s", e.msg);
-}
-
-static struct bytes get_file(void)
-{
-    struct bytes b;
-    struct err e;
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
-    return b;
-}
+static void put_file(const char *text, size_t n) { MUST(file_replace(path, text, n, &failure)); }
 
 /* The header and n rows with case ids "0", "1", ... */
 static struct bytes sample_file(int n)
 {
-    struct err e;
     struct latency_row row[8];
     cr_assert(n <= 8);
     for (int i = 0; i < n; i++) {
@@ -44,8 +32,8 @@ static struct bytes sample_file(int n)
         snprintf(row[i].case_id, TEXT_SIZE, "%d", i);
         row[i].median_ns = 1.5 * i;
     }
-    cr_assert_eq(table_replace(latency, path, row, (size_t)n, &e), OK, "%s", e.msg);
-    return get_file();
+    MUST(table_replace(latency, path, row, (size_t)n, &failure));
+    return must_load(path);
 }
 
 /* ---- bad files ---------------------------------------------------------------------------- */
@@ -68,14 +56,12 @@ static void expect_bad(const char *text, size_t n, const char *wanted)
 static void expect_bad_edit(const char *from, const char *to, const char *wanted)
 {
     struct bytes good = sample_file(2);
-    char *at = strstr(good.data, from), *bad = calloc(1, good.n + strlen(to) + 1);
+    char *at = strstr(good.data, from), *bad = room(1, good.n + strlen(to) + 1);
     cr_assert(at, "%s", from);
     memcpy(bad, good.data, (size_t)(at - good.data));
     strcat(bad, to);
     strcat(bad, at + strlen(from));
     expect_bad(bad, strlen(bad), wanted);
-    free(bad);
-    free(good.data);
 }
 
 #define ROW2 "\nbench-latency/" SCHEMA_VERSION ",,,0,"
@@ -142,22 +128,21 @@ Test(csv_read, whole_numbers_are_whole)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         const char *const names[] = {"schema", "seed"};
         struct rows rows;
-        struct err e;
         struct column two[2] = {latency->columns[0], *column_named(names[1])};
         const struct table t = {
             "latency", "latency.csv", latency->schema, two, 2, sizeof(struct latency_row), NULL};
         const int n = snprintf(text, sizeof(text),
                                "schema,seed\nbench-latency/" SCHEMA_VERSION ",%s\n", bad[i]);
-        cr_assert_eq(csv_rows(&rows, &t, "f", text, (size_t)n, &e), E_IO, "%s", bad[i]);
+        cr_assert_eq(csv_rows(&rows, &t, "f", text, (size_t)n, &failure), E_IO, "%s", bad[i]);
         snprintf(wanted, sizeof(wanted), "f line 2, column seed: \"%s\" is not a whole", bad[i]);
-        cr_expect_eq(strncmp(e.msg, wanted, strlen(wanted)), 0, "%s", e.msg);
+        cr_expect_eq(strncmp(failure.msg, wanted, strlen(wanted)), 0, "%s", failure.msg);
     }
 }
 
 Test(csv_read, a_text_that_does_not_fit_is_an_error)
 {
     char text[TEXT_SIZE + 1], edit[TEXT_SIZE + 64], what[80];
-    struct bytes good = sample_file(1);
+    sample_file(1);
 
     memset(text, 'x', TEXT_SIZE);
     text[TEXT_SIZE] = '\0';
@@ -165,7 +150,6 @@ Test(csv_read, a_text_that_does_not_fit_is_an_error)
     snprintf(what, sizeof(what), " line 2, column run_id: %d bytes, at most %d", TEXT_SIZE,
              TEXT_SIZE - 1);
     expect_bad_edit(ROW2, edit, what);
-    free(good.data);
 }
 
 Test(csv_read, versions_of_the_same_major_are_read)
@@ -174,26 +158,24 @@ Test(csv_read, versions_of_the_same_major_are_read)
                                         {"count", "", "", COLUMN_I64, TEXT_SIZE, sizeof(int64_t)}};
     struct table t = {"x", "x.csv", "bench-x/1.3", two, 2, TEXT_SIZE + sizeof(int64_t), NULL};
     struct rows rows;
-    struct err e;
     int64_t count;
     static const char newer[] = "more,schema,count\n\"a,\nb\",bench-x/1.4,7\n";
     static const char older[] = "schema\nbench-x/1.2\n";
     static const char same[] = "schema\nbench-x/1.3\n";
     static const char of_any[] = "schema\n"; /* no rows */
 
-    cr_assert_eq(csv_rows(&rows, &t, "f", newer, sizeof(newer) - 1, &e), OK, "%s", e.msg);
+    MUST(csv_rows(&rows, &t, "f", newer, sizeof(newer) - 1, &failure));
     memcpy(&count, (char *)rows.row + TEXT_SIZE, sizeof(count));
     cr_expect_eq(count, 7);
     rows_free(&rows);
-    cr_assert_eq(csv_rows(&rows, &t, "f", older, sizeof(older) - 1, &e), OK, "%s", e.msg);
+    MUST(csv_rows(&rows, &t, "f", older, sizeof(older) - 1, &failure));
     memcpy(&count, (char *)rows.row + TEXT_SIZE, sizeof(count));
     cr_expect_eq(count, I64_EMPTY);
     rows_free(&rows);
-    cr_assert_eq(csv_rows(&rows, &t, "f", of_any, sizeof(of_any) - 1, &e), OK, "%s", e.msg);
+    MUST(csv_rows(&rows, &t, "f", of_any, sizeof(of_any) - 1, &failure));
     cr_expect_eq(rows.n, 0);
     rows_free(&rows);
-    cr_expect_eq(csv_rows(&rows, &t, "f", same, sizeof(same) - 1, &e), E_IO);
-    cr_expect(strstr(e.msg, "no column count"), "%s", e.msg);
+    REFUSED(csv_rows(&rows, &t, "f", same, sizeof(same) - 1, &failure), E_IO, "no column count");
 }
 
 /* ---- kills and full disks ----------------------------------------------------------------- */
@@ -201,59 +183,53 @@ Test(csv_read, versions_of_the_same_major_are_read)
 Test(csv_read, a_file_cut_anywhere_reads_as_whole_rows_or_says_so)
 {
     struct bytes good = sample_file(3);
-    struct err e;
 
     for (size_t n = 0; n <= good.n; n++) {
         struct rows rows;
         struct table_file f;
         put_file(good.data, n);
         const bool whole = n > 0 && good.data[n - 1] == '\n';
-        const enum status st = table_read(&rows, latency, path, &e);
+        const enum status st = table_read(&rows, latency, path, &failure);
         cr_expect_eq(st, whole ? OK : E_IO, "%zu bytes", n);
         rows_free(&rows);
 
-        cr_assert_eq(table_resume(&f, latency, path, NULL, &e), OK, "%zu bytes: %s", n, e.msg);
+        cr_assert_eq(table_resume(&f, latency, path, NULL, &failure), OK, "%zu bytes: %s", n,
+                     failure.msg);
         struct latency_row row = latency_row_empty();
-        cr_assert_eq(table_write(&f, &row, &e), OK, "%s", e.msg);
-        cr_assert_eq(table_close(&f, &e), OK);
+        MUST(table_write(&f, &row, &failure));
+        cr_assert_eq(table_close(&f, &failure), OK);
         size_t lines = 0;
         for (size_t i = 0; i < n; i++)
             lines += good.data[i] == '\n';
-        cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%zu bytes: %s", n, e.msg);
+        cr_assert_eq(table_read(&rows, latency, path, &failure), OK, "%zu bytes: %s", n,
+                     failure.msg);
         cr_expect_eq(rows.n, lines ? lines : 1, "%zu bytes: %zu rows", n, rows.n);
         rows_free(&rows);
     }
-    free(good.data);
 }
 
 Test(csv_read, resume_refuses_what_is_not_just_torn)
 {
     struct table_file f;
-    struct err e;
     struct bytes good = sample_file(2), now;
     char *at = strstr(good.data, ",1.5,");
 
     memcpy(at, ",1x5,", 5);
     put_file(good.data, good.n);
-    cr_assert_eq(table_resume(&f, latency, path, NULL, &e), E_IO);
-    cr_expect(strstr(e.msg, "line 3, column median_ns"), "%s", e.msg);
-    free(good.data);
+    REFUSED(table_resume(&f, latency, path, NULL, &failure), E_IO, "line 3, column median_ns");
 
     /* An open quote extends over everything that follows: it is never cut away like a torn line. */
     good = sample_file(2);
     at = strstr(good.data, ROW2) + strlen("\nbench-latency/" SCHEMA_VERSION ",");
     *at = '"';
     put_file(good.data, good.n);
-    cr_assert_eq(table_resume(&f, latency, path, NULL, &e), E_IO);
-    cr_expect(strstr(e.msg, "line 2: a quote is not closed"), "%s", e.msg);
-    now = get_file();
+    REFUSED(table_resume(&f, latency, path, NULL, &failure), E_IO, "line 2: a quote is not closed");
+    now = must_load(path);
     cr_expect_eq(now.n, good.n);
-    free(now.data);
-    free(good.data);
 
     /* Another order of columns reads well but must not be appended to. */
     put_file("x,schema\n", 9);
-    cr_assert_eq(table_resume(&f, latency, path, NULL, &e), E_IO);
+    cr_assert_eq(table_resume(&f, latency, path, NULL, &failure), E_IO);
 }
 
 /* ---- rows that replace others ------------------------------------------------------------- */
@@ -263,20 +239,17 @@ Test(csv_read, the_last_row_of_a_case_counts)
     static const char *const ids[] = {"a", "b", "", "a", "c", "", "b", "b"};
     static const int expected[] = {2, 3, 4, 5, 7};
     struct latency_row row[ARRAY_LEN(ids)];
-    struct rows rows;
-    struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
         row[i] = latency_row_empty();
         text_put(row[i].case_id, TEXT_SIZE, ids[i]);
         row[i].seed = (int64_t)i;
     }
-    cr_assert_eq(table_replace(latency, path, row, ARRAY_LEN(row), &e), OK, "%s", e.msg);
-    cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%s", e.msg);
+    MUST(table_replace(latency, path, row, ARRAY_LEN(row), &failure));
+    struct rows rows = must_read_table(path, TABLE_LATENCY);
     cr_assert_eq(rows.n, ARRAY_LEN(expected));
     for (size_t i = 0; i < rows.n; i++)
         cr_expect_eq(((const struct latency_row *)rows.row)[i].seed, expected[i]);
-    rows_free(&rows);
 }
 
 /* Steps 10 20 30 40, continued at 20 with another interval, and once more at 25. */
@@ -285,48 +258,41 @@ Test(csv_read, a_numbered_row_replaces_those_from_its_number_on)
     static const int steps[] = {10, 20, 30, 40, 25, 35, 45, 30, 40},
                      expected[] = {10, 20, 25, 30, 40};
     struct train_row row[ARRAY_LEN(steps)];
-    struct rows rows;
-    struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         row[i] = train_row_empty();
         row[i].step = steps[i];
         row[i].tokens = (int64_t)i;
     }
-    cr_assert_eq(table_replace(&tables[TABLE_TRAIN], path, row, ARRAY_LEN(row), &e), OK, "%s",
-                 e.msg);
-    cr_assert_eq(table_read(&rows, &tables[TABLE_TRAIN], path, &e), OK, "%s", e.msg);
+    MUST(table_replace(&tables[TABLE_TRAIN], path, row, ARRAY_LEN(row), &failure));
+    struct rows rows = must_read_table(path, TABLE_TRAIN);
     cr_assert_eq(rows.n, ARRAY_LEN(expected));
     for (size_t i = 0; i < rows.n; i++)
         cr_expect_eq(((const struct train_row *)rows.row)[i].step, expected[i]);
     cr_expect_eq(((const struct train_row *)rows.row)[4].tokens, 8);
-    rows_free(&rows);
 }
 
 Test(csv_read, a_full_disk_is_named_and_the_last_row_stays_whole)
 {
     struct table_file f;
     struct rows rows;
-    struct err e;
     struct latency_row row = latency_row_empty();
 
-    cr_assert_eq(table_create(&f, latency, path, &e), OK, "%s", e.msg);
-    cr_assert_eq(table_write(&f, &row, &e), OK, "%s", e.msg);
+    MUST(table_create(&f, latency, path, &failure));
+    MUST(table_write(&f, &row, &failure));
     signal(SIGXFSZ, SIG_IGN);
     const rlim_t room = (rlim_t)f.out.end + 20; /* the next row is cut short by the system */
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){room, RLIM_INFINITY}), 0);
-    cr_assert_eq(table_write(&f, &row, &e), E_IO);
-    cr_expect(strstr(e.msg, path), "%s", e.msg);
-    cr_expect(strstr(e.msg, "No space left on device  -> free some space"), "%s", e.msg);
+    REFUSED(table_write(&f, &row, &failure), E_IO, path);
+    HAS(failure.msg, "No space left on device  -> free some space");
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
-    cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%s", e.msg);
+    MUST(table_read(&rows, latency, path, &failure));
     cr_expect_eq(rows.n, 1);
     rows_free(&rows);
     /* The first error is kept: free space later does not make a table with a hole. */
-    cr_assert_eq(table_write(&f, &row, &e), E_IO);
-    cr_assert_eq(table_close(&f, &e), E_IO);
-    cr_expect(strstr(e.msg, "No space left on device  -> free some space"), "%s", e.msg);
-    cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(table_write(&f, &row, &failure), E_IO);
+    REFUSED(table_close(&f, &failure), E_IO, "No space left on device  -> free some space");
+    MUST(table_read(&rows, latency, path, &failure));
     cr_expect_eq(rows.n, 1);
     rows_free(&rows);
 }
@@ -334,11 +300,9 @@ Test(csv_read, a_full_disk_is_named_and_the_last_row_stays_whole)
 Test(csv_read, nothing_that_exists_is_overwritten)
 {
     struct table_file f;
-    struct err e;
-    struct bytes good = sample_file(1);
-    cr_assert_eq(table_create(&f, latency, path, &e), E_IO);
-    cr_expect(strstr(e.msg, "File exists"), "%s", e.msg);
-    free(good.data);
+
+    sample_file(1);
+    REFUSED(table_create(&f, latency, path, &failure), E_IO, "File exists");
 }
 
 /* ---- ranges ------------------------------------------------------------------------------- */
@@ -365,7 +329,7 @@ Test(csv_read, values_that_no_run_has)
         {TABLE_LATENCY, "seq_tokens", "-8", "a number from 1 on"},
         {TABLE_LATENCY, "mem_tokens", "-8", "a number from 0 on"},
         {TABLE_LATENCY, "status", "weird",
-         "one of ok, skipped, failed, wrong, timeout and interrupted"},
+         "one of ok, skipped, failed, wrong, timeout, interrupted and suspect"},
         {TABLE_LATENCY, "status", "OK", "one of ok"},
         {TABLE_LATENCY, "same_length", "2", "a number from 0 to 1"},
         {TABLE_LATENCY, "gflop_per_s", "-1e-3", "a number from 0 on"},
@@ -404,13 +368,12 @@ Test(csv_read, values_that_no_run_has)
         cr_expect_eq(table_read(&rows, &tables[bad[i].table], path, &e), E_IO, "%s %s",
                      bad[i].column, bad[i].value);
         snprintf(where, sizeof(where), "line 2, column %s: \"%s\"", bad[i].column, bad[i].value);
-        cr_expect(strstr(e.msg, where) && strstr(e.msg, bad[i].wanted) && strstr(e.msg, "  -> "),
-                  "%s", e.msg);
+        HAS(e.msg, where, bad[i].wanted, "  -> ");
     }
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-        struct err e = {""};
         put_value(good[i].table, good[i].column, good[i].value);
-        cr_expect_eq(table_read(&rows, &tables[good[i].table], path, &e), OK, "%s", e.msg);
+        cr_expect_eq(table_read(&rows, &tables[good[i].table], path, &failure), OK, "%s",
+                     failure.msg);
         rows_free(&rows);
     }
 }

@@ -5,6 +5,7 @@
 #include "harness/table/range.h"
 #include "harness/table/remarks.h"
 #include "harness/table/run.h"
+#include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 #include "variants/base/printable.h"
 
@@ -66,25 +67,18 @@ Test(record, headers_are_the_documented_ones)
     }
     table_bytes(&got, &tables[TABLE_ENV], NULL);
     cr_expect_eq(strncmp(got.data, "schema,run_id,host_id,", 22), 0);
-    cr_expect(strstr(got.data, ",openblas_core,openblas_config,onednn_version,env_overrides,"));
+    HAS(got.data, ",openblas_core,openblas_config,onednn_version,env_overrides,");
     free(got.data);
 }
 
 Test(record, results_readme_is_up_to_date)
 {
-    char *text = NULL;
-    size_t n = 0;
-    struct bytes tracked;
-    struct err e;
-    FILE *f = open_memstream(&text, &n);
+    FILE *const f = text_begin();
 
     columns_markdown(f);
-    cr_assert_eq(fclose(f), 0);
-    cr_assert_eq(file_read(&tracked, "results/README.md", &e), OK, "%s", e.msg);
-    cr_expect(tracked.n == n && memcmp(tracked.data, text, n) == 0,
-              "results/README.md differs  -> make && scripts/pages.sh");
-    free(text);
-    free(tracked.data);
+    char *text = text_end(f);
+    struct bytes tracked = must_load("results/README.md");
+    cr_expect_str_eq(tracked.data, text, "results/README.md differs  -> make && scripts/pages.sh");
 }
 
 /* ---- round trips -------------------------------------------------------------------------- */
@@ -154,12 +148,10 @@ Test(record, every_table_reads_back_what_it_wrote)
     for (int k = 0; k < TABLE_COUNT; k++) {
         const struct table *t = &tables[k];
         struct table_file f;
-        struct rows back;
-        struct err e;
-        char *rows = calloc(TURNS, t->row_size), file[FILE_PATH];
+        char *rows = room(TURNS, t->row_size);
 
-        folder_path(file, t->file);
-        cr_assert_eq(table_create(&f, t, file, &e), OK, "%s", e.msg);
+        const char *const file = in_folder(t->file);
+        MUST(table_create(&f, t, file, &failure));
         for (int turn = 0; turn < TURNS; turn++) {
             char *row = rows + (size_t)turn * t->row_size;
             fill(t, row, turn);
@@ -171,15 +163,13 @@ Test(record, every_table_reads_back_what_it_wrote)
                 ((struct latency_row *)row)->samples = INTERVAL_SAMPLES;
             if (find_column(t, "case_id") >= 0)
                 snprintf(row + t->columns[find_column(t, "case_id")].offset, TEXT_SIZE, "%d", turn);
-            cr_assert_eq(table_write(&f, row, &e), OK, "%s", e.msg);
+            MUST(table_write(&f, row, &failure));
         }
-        cr_assert_eq(table_close(&f, &e), OK, "%s", e.msg);
-        cr_assert_eq(table_read(&back, t, file, &e), OK, "%s", e.msg);
+        MUST(table_close(&f, &failure));
+        struct rows back = must_read_table(file, (enum table_id)(t - tables));
         cr_assert_eq(back.n, TURNS);
         for (size_t i = 0; i < TURNS; i++)
             expect_same_row(t, rows + i * t->row_size, (char *)back.row + i * t->row_size);
-        rows_free(&back);
-        free(rows);
     }
 }
 
@@ -204,30 +194,23 @@ Test(record, ranges_are_no_intervals)
     cr_assert_eq(run.latency.n, 2);
     cr_expect(isnan(row[0].ci95_low_ns) && isnan(row[0].ci95_high_ns));
     cr_expect(row[1].ci95_low_ns == 990 && row[1].ci95_high_ns == 1010);
-    run_free(&run);
 }
 
 Test(record, empty_rows_stay_empty)
 {
     struct latency_row row = latency_row_empty(), *back;
-    struct bytes text;
-    struct rows rows;
-    struct err e;
-    char path[FILE_PATH];
 
-    folder_path(path, "latency.csv");
+    const char *const path = in_folder("latency.csv");
     row.mean_ns = INFINITY; /* not a measurement either */
-    cr_assert_eq(table_replace(latency, path, &row, 1, &e), OK, "%s", e.msg);
-    cr_assert_eq(file_read(&text, path, &e), OK, "%s", e.msg);
+    MUST(table_replace(latency, path, &row, 1, &failure));
+    struct bytes text = must_load(path);
     const char *line = strchr(text.data, '\n') + 1;
     cr_expect_eq(strspn(line + strlen(latency->schema), ","), (size_t)latency->n - 1, "%s", line);
-    cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%s", e.msg);
+    struct rows rows = must_read_table(path, TABLE_LATENCY);
     back = rows.row;
     cr_expect(isnan(back->median_ns) && isnan(back->mean_ns));
     cr_expect_eq(back->samples, I64_EMPTY);
     cr_expect_str_eq(back->schema, "bench-latency/" SCHEMA_VERSION);
-    rows_free(&rows);
-    free(text.data);
 }
 
 Test(record, reals_are_short_and_have_a_point)
@@ -290,13 +273,10 @@ Test(record, texts_are_cut_between_characters)
 static void expect_print(enum format format, const struct selection *s, const void *row,
                          const char *wanted)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
+    FILE *const f = text_begin();
     row_print(f, format, latency, s, row);
-    cr_assert_eq(fclose(f), 0);
+    char *text = text_end(f);
     cr_expect_str_eq(text, wanted);
-    free(text);
 }
 
 Test(record, rows_print_as_csv_jsonl_and_md)
@@ -305,9 +285,8 @@ Test(record, rows_print_as_csv_jsonl_and_md)
     const char *const one[] = {"variant"};
     struct latency_row row = latency_row_empty();
     struct selection s;
-    struct err e;
 
-    cr_assert_eq(columns_select(&s, latency, names, 4, &e), OK, "%s", e.msg);
+    MUST(columns_select(&s, latency, names, 4, &failure));
     snprintf(row.variant, TEXT_SIZE, "xl");
     row.median_ns = 1.5;
     snprintf(row.status_detail, LINE_SIZE, "a|b, \"c\"");
@@ -321,7 +300,7 @@ Test(record, rows_print_as_csv_jsonl_and_md)
                  "{\"variant\":\"xl\",\"median_ns\":1.5,\"samples\":null,"
                  "\"status_detail\":\"?\"}\n");
 
-    cr_assert_eq(columns_select(&s, latency, one, 1, &e), OK, "%s", e.msg);
+    MUST(columns_select(&s, latency, one, 1, &failure));
     row.variant[0] = '\0';
     expect_print(FORMAT_CSV, &s, &row, "\"\"\n");
 }
@@ -330,41 +309,36 @@ Test(record, a_whole_jsonl_row_is_json)
 {
     struct env_row row;
     struct selection s;
-    char *text = NULL;
-    size_t n = 0;
     const struct table *t = &tables[TABLE_ENV];
 
     fill(t, &row, 3);
     cr_assert_eq(columns_select(&s, t, NULL, 0, NULL), OK);
     cr_assert_eq(s.n, t->n);
-    FILE *f = open_memstream(&text, &n);
+    FILE *const f = text_begin();
     row_print(f, FORMAT_JSONL, t, &s, &row);
-    cr_assert_eq(fclose(f), 0);
+    char *text = text_end(f);
     json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     cr_assert(json_is_object(j), "%s", text);
     cr_expect_eq(json_object_size(j), (size_t)t->n);
     json_decref(j);
-    free(text);
 }
 
 Test(record, unknown_columns_are_named)
 {
     const char *const names[] = {"medain_ns"};
     struct selection s;
-    struct err e;
 
-    cr_assert_eq(columns_select(&s, latency, names, 1, &e), E_USAGE);
-    cr_expect(strstr(e.msg, "\"medain_ns\"  -> did you mean median_ns?"), "%s", e.msg);
-    cr_expect(strstr(e.msg, "(see: bench list columns)"), "%s", e.msg);
+    REFUSED(columns_select(&s, latency, names, 1, &failure), E_USAGE,
+            "\"medain_ns\"  -> did you mean median_ns?");
+    HAS(failure.msg, "(see: bench list columns)");
 }
 
 Test(record, a_full_stream_is_an_error)
 {
-    struct err e;
     FILE *f = fopen("/dev/full", "w");
     cr_assert(f);
     fputs("x\n", f);
-    cr_assert_eq(file_flush(f, "standard output", &e), E_IO);
-    cr_expect(strstr(e.msg, "cannot write to standard output: No space left"), "%s", e.msg);
+    REFUSED(file_flush(f, "standard output", &failure), E_IO,
+            "cannot write to standard output: No space left");
     fclose(f);
 }

@@ -7,13 +7,13 @@
 
 Test(remarks, words_come_back)
 {
-    char text[64];
+    char text[96];
 
     for (unsigned r = 0; r < REMARKS; r++) {
         remarks_print(text, sizeof(text), r);
         cr_expect_eq(remarks_of_row("ok", text), r, "%u as \"%s\"", r, text);
     }
-    cr_expect_str_eq(text, "unchecked noisy few sampled throttled beyond mixed clock own");
+    cr_expect_str_eq(text, "unchecked noisy few sampled throttled beyond mixed clock own embedded");
 }
 
 Test(remarks, whole_words_of_ok_rows_only)

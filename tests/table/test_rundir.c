@@ -2,6 +2,7 @@
  *
  * Run folders: made once, found again, cleaned after a kill. */
 #include "harness/table/rundir.h"
+#include "tests/support/program.h"
 #include "tests/support/sample_rows.h"
 #include "tests/support/tmp_folder.h"
 
@@ -24,15 +25,10 @@ TestSuite(rundir, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static void create(struct rundir *r, enum raw raw)
 {
-    struct err e;
-    cr_assert_eq(rundir_create(r, folder, "4f2c1ab", started, raw, &json, &e), OK, "%s", e.msg);
+    MUST(rundir_create(r, folder, "4f2c1ab", started, raw, &json, &failure));
 }
 
-static void close_run(struct rundir *r)
-{
-    struct err e;
-    cr_assert_eq(rundir_close(r, &e), OK, "%s", e.msg);
-}
+static void close_run(struct rundir *r) { MUST(rundir_close(r, &failure)); }
 
 /* ---- the folder --------------------------------------------------------------------------- */
 
@@ -40,17 +36,14 @@ Test(rundir, has_all_files_and_a_link)
 {
     char path[FILE_PATH], target[64] = "";
     struct rundir r;
-    struct rows rows;
-    struct err e;
     struct stat s;
 
     create(&r, RAW_CSV);
     cr_expect_str_eq(r.run_id, "20261121T060102Z-4f2c1ab");
     for (int i = 0; i <= TABLE_SAMPLES; i++) {
         cr_assert_eq(file_join(path, r.path, tables[i].file, NULL), OK);
-        cr_expect_eq(table_read(&rows, &tables[i], path, &e), OK, "%s", e.msg);
+        struct rows rows = must_read_table(path, i);
         cr_expect_eq(rows.n, 0);
-        rows_free(&rows);
     }
     folder_path(path, "latest");
     cr_assert_gt(readlink(path, target, sizeof(target) - 1), 0);
@@ -70,13 +63,12 @@ Test(rundir, has_all_files_and_a_link)
 
 Test(rundir, makes_the_parents_it_needs)
 {
-    char deep[FILE_PATH], text[TEXT_SIZE];
+    char text[TEXT_SIZE];
     struct rundir r;
-    struct err e;
 
-    folder_path(deep, "a/b//c/");
-    cr_assert_eq(rundir_create(&r, deep, "nogit", started, RAW_NONE, &json, &e), OK, "%s", e.msg);
-    folder_path(deep, "a/b//c/20261121T060102Z-nogit");
+    const char *deep = in_folder("a/b//c/");
+    MUST(rundir_create(&r, deep, "nogit", started, RAW_NONE, &json, &failure));
+    deep = in_folder("a/b//c/20261121T060102Z-nogit");
     cr_expect_str_eq(r.path, deep);
     close_run(&r);
     utc_text(text, started);
@@ -85,25 +77,23 @@ Test(rundir, makes_the_parents_it_needs)
 
 Test(rundir, says_why_it_cannot_be_made)
 {
-    char path[FILE_PATH];
     struct rundir r;
-    struct err e;
     FILE *f;
 
-    folder_path(path, "file");
+    const char *path = in_folder("file");
     cr_assert((f = fopen(path, "w")));
     fclose(f);
-    cr_assert_eq(rundir_create(&r, path, "nogit", started, RAW_NONE, &json, &e), E_IO);
-    cr_expect(strstr(e.msg, path) && strstr(e.msg, "Not a directory  -> "), "%s", e.msg);
+    REFUSED(rundir_create(&r, path, "nogit", started, RAW_NONE, &json, &failure), E_IO, path,
+            "Not a directory  -> ");
 
-    cr_assert_eq(rundir_create(&r, "/proc/bench", "nogit", started, RAW_NONE, &json, &e), E_IO);
-    cr_expect(strstr(e.msg, "cannot create /proc/bench: ") && strstr(e.msg, "  -> "), "%s", e.msg);
+    REFUSED(rundir_create(&r, "/proc/bench", "nogit", started, RAW_NONE, &json, &failure), E_IO,
+            "cannot create /proc/bench: ", "  -> ");
 
-    folder_path(path, "latest");
+    path = in_folder("latest");
     cr_assert_eq(mkdir(path, 0777), 0); /* a file that is not a link is not replaced */
-    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &e), E_IO);
-    cr_expect(strstr(e.msg, "cannot replace the link ") && strstr(e.msg, path), "%s", e.msg);
-    folder_path(path, "20261121T060102Z-nogit");
+    REFUSED(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &failure), E_IO,
+            "cannot replace the link ", path);
+    path = in_folder("20261121T060102Z-nogit");
     cr_expect_neq(rmdir(path), 0, "a folder that could not be filled is left");
     cr_expect_eq(errno, ENOENT);
 }
@@ -113,16 +103,14 @@ Test(rundir, read_only_folder)
     enum { NOBODY = 65534 };
     const uid_t user = geteuid();
     struct rundir r;
-    struct err e;
 
     cr_assert_eq(chmod(folder, 0555), 0);
     if (user == 0) /* root may write everywhere */
         cr_assert_eq(seteuid(NOBODY), 0);
-    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &e), E_IO);
+    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &failure), E_IO);
     cr_assert_eq(seteuid(user), 0);
     cr_assert_eq(chmod(folder, 0755), 0);
-    cr_expect(strstr(e.msg, "Permission denied  -> give a folder that you may write with --out"),
-              "%s", e.msg);
+    HAS(failure.msg, "Permission denied  -> give a folder that you may write with --out");
 }
 
 /* At any file of it. */
@@ -135,16 +123,12 @@ Test(rundir, full_disk_while_it_is_made)
 
     signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LEN(disks); i++) {
-        char path[FILE_PATH];
         struct rundir r;
-        struct err e;
         cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){disks[i].bytes, RLIM_INFINITY}), 0);
-        cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &e), E_IO);
+        cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &failure), E_IO);
         cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
-        cr_expect(strstr(e.msg, disks[i].file) && strstr(e.msg, "No space left on device  -> "),
-                  "%s", e.msg);
-        folder_path(path, "20261121T060102Z-nogit");
-        cr_expect_neq(rmdir(path), 0);
+        HAS(failure.msg, disks[i].file, "No space left on device  -> ");
+        cr_expect_neq(rmdir(in_folder("20261121T060102Z-nogit")), 0);
         cr_expect_eq(errno, ENOENT);
     }
 }
@@ -162,9 +146,8 @@ static pid_t another_writer(int *hold)
     cr_assert_geq(pid, 0);
     if (pid == 0) {
         struct rundir r;
-        struct err e;
         close(end[1]);
-        made = rundir_create(&r, folder, "4f2c1ab", started, RAW_CSV, &json, &e) == OK;
+        made = rundir_create(&r, folder, "4f2c1ab", started, RAW_CSV, &json, &failure) == OK;
         if (write(ready[1], &made, 1) == 1 && read(end[0], &made, 1) == 0)
             _exit(0);
         _exit(1);
@@ -180,20 +163,19 @@ static pid_t another_writer(int *hold)
 Test(rundir, has_one_writer)
 {
     struct rundir r;
-    struct err e;
     char pid[24];
     int hold, how = -1;
     const pid_t writer = another_writer(&hold);
 
     snprintf(pid, sizeof(pid), "process %d ", (int)writer);
-    cr_expect_eq(rundir_resume(&r, folder, NULL, &e), E_UNSUPPORTED);
-    cr_expect(strstr(e.msg, pid) && strstr(e.msg, "20261121T060102Z-4f2c1ab"), "%s", e.msg);
+    REFUSED(rundir_resume(&r, folder, NULL, &failure), E_UNSUPPORTED, pid,
+            "20261121T060102Z-4f2c1ab");
     close(hold);
     cr_assert_eq(waitpid(writer, &how, 0), writer);
     cr_assert_eq(how, 0);
-    cr_assert_eq(rundir_resume(&r, folder, NULL, &e), OK, "%s", e.msg);
+    MUST(rundir_resume(&r, folder, NULL, &failure));
     close_run(&r);
-    cr_assert_eq(rundir_resume(&r, folder, NULL, &e), OK, "%s", e.msg); /* closing lets go */
+    MUST(rundir_resume(&r, folder, NULL, &failure)); /* closing lets go */
     close_run(&r);
 }
 
@@ -204,25 +186,20 @@ static void put_row(struct rundir *r, enum table_id table, const char *id, enum 
     struct key_row key = key_row_empty();
     struct latency_row latency = latency_row_empty();
     struct memory_row memory = memory_row_empty();
-    struct err e;
 
     text_put(key.case_id, TEXT_SIZE, id);
     text_put(key.status, TEXT_SIZE, row_status_name[status]);
     row_set_key(&tables[table], table == TABLE_LATENCY ? (void *)&latency : (void *)&memory, &key);
-    cr_assert_eq(
-        rundir_write(r, table, table == TABLE_LATENCY ? (void *)&latency : (void *)&memory, &e), OK,
-        "%s", e.msg);
+    MUST(rundir_write(r, table, table == TABLE_LATENCY ? (void *)&latency : (void *)&memory,
+                      &failure));
 }
 
 static size_t count_rows(const struct rundir *r, enum table_id table)
 {
     char path[FILE_PATH];
-    struct rows rows;
-    struct err e;
     cr_assert_eq(file_join(path, r->path, tables[table].file, NULL), OK);
-    cr_assert_eq(table_read(&rows, &tables[table], path, &e), OK, "%s", e.msg);
+    struct rows rows = must_read_table(path, table);
     const size_t n = rows.n;
-    rows_free(&rows);
     return n;
 }
 
@@ -239,7 +216,6 @@ static void append_bytes(const struct rundir *r, const char *name, const char *t
 /* Case a is done, b was interrupted, c has a memory row and samples but no latency row. */
 static void interrupted_run(struct rundir *r, enum raw raw)
 {
-    struct err e;
     create(r, raw);
     put_samples(&r->samples, "a", 100);
     put_samples(&r->samples, "b", 3);
@@ -249,7 +225,7 @@ static void interrupted_run(struct rundir *r, enum raw raw)
     put_row(r, TABLE_LATENCY, "b", ROW_INTERRUPTED);
     put_row(r, TABLE_MEMORY, "c", ROW_OK);
     put_samples(&r->samples, "c", 70);
-    cr_assert_eq(samples_flush(&r->samples, &e), OK, "%s", e.msg);
+    MUST(samples_flush(&r->samples, &failure));
     append_bytes(r, "latency.csv", "bench-latency/" SCHEMA_VERSION ",20261121T0");
 }
 
@@ -258,8 +234,6 @@ static void resume_and_finish(enum raw raw, bool killed)
     static const char *const ids[] = {"a", "b", "c"};
     static const int n[] = {100, 5, 7};
     struct rundir again;
-    struct err e;
-    char path[FILE_PATH];
     int how = 0;
     const pid_t child = fork();
 
@@ -274,9 +248,8 @@ static void resume_and_finish(enum raw raw, bool killed)
     cr_assert_eq(waitpid(child, &how, 0), child);
     cr_assert(killed ? WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL : how == 0);
 
-    cr_assert_eq(rundir_resume(&again, folder, NULL, &e), OK, "%s", e.msg);
-    folder_path(path, "20261121T060102Z-4f2c1ab");
-    cr_expect_str_eq(again.path, path);
+    MUST(rundir_resume(&again, folder, NULL, &failure));
+    cr_expect_str_eq(again.path, in_folder("20261121T060102Z-4f2c1ab"));
     cr_expect_str_eq(again.run_id, "20261121T060102Z-4f2c1ab");
     cr_expect_eq(again.samples.raw, raw);
     cr_expect(rundir_done(&again, TABLE_LATENCY, "a"));
@@ -304,7 +277,6 @@ Test(rundir, a_table_with_columns_elsewhere_is_not_continued)
 {
     const struct table *const t = &tables[TABLE_LATENCY];
     struct rundir r;
-    struct err e;
     char path[FILE_PATH];
     struct bytes header;
 
@@ -318,24 +290,21 @@ Test(rundir, a_table_with_columns_elsewhere_is_not_continued)
     cr_assert_eq(file_join(path, r.path, t->file, NULL), OK);
     FILE *f = fopen(path, "w");
     cr_assert(f && fwrite(header.data, 1, header.n, f) == header.n && fclose(f) == 0);
-    cr_expect_eq(rundir_resume(&r, folder, NULL, &e), E_IO);
-    cr_expect(strstr(e.msg, path) && strstr(e.msg, "  -> "), "%s", e.msg);
+    REFUSED(rundir_resume(&r, folder, NULL, &failure), E_IO, path, "  -> ");
     free(header.data);
 }
 
 Test(rundir, resumes_without_samples)
 {
     struct rundir r;
-    struct err e;
     struct rows rows;
 
     create(&r, RAW_NONE);
     put_samples(&r.samples, "a", 2); /* writes nothing */
     close_run(&r);
-    cr_assert_eq(rundir_resume(&r, folder, r.path, &e), OK, "%s", e.msg);
+    MUST(rundir_resume(&r, folder, r.path, &failure));
     cr_expect_eq(r.samples.raw, RAW_NONE);
-    cr_expect_eq(samples_read(&rows, r.path, &e), E_IO);
-    cr_expect(strstr(e.msg, "has no raw samples  -> "), "%s", e.msg);
+    REFUSED(samples_read(&rows, r.path, &failure), E_IO, "has no raw samples  -> ");
     close_run(&r);
 }
 
@@ -343,15 +312,14 @@ Test(rundir, resumes_without_samples)
 Test(rundir, resume_tries_again)
 {
     static const bool again[ROW_STATUS_COUNT] = {
-        [ROW_FAILED] = true, [ROW_TIMEOUT] = true, [ROW_INTERRUPTED] = true};
+        [ROW_FAILED] = true, [ROW_TIMEOUT] = true, [ROW_INTERRUPTED] = true, [ROW_SUSPECT] = true};
     struct rundir r;
-    struct err e;
 
     create(&r, RAW_NONE);
     for (int i = 0; i < ROW_STATUS_COUNT; i++)
         put_row(&r, TABLE_LATENCY, row_status_name[i], (enum row_status)i);
     close_run(&r);
-    cr_assert_eq(rundir_resume(&r, folder, NULL, &e), OK, "%s", e.msg);
+    MUST(rundir_resume(&r, folder, NULL, &failure));
     for (int i = 0; i < ROW_STATUS_COUNT; i++) {
         cr_expect_eq(rundir_done(&r, TABLE_LATENCY, row_status_name[i]), !again[i], "%s",
                      row_status_name[i]);
@@ -361,7 +329,7 @@ Test(rundir, resume_tries_again)
     for (int i = 0; i < ROW_STATUS_COUNT; i++)
         put_row(&r, TABLE_LATENCY, row_status_name[i], ROW_OK);
     close_run(&r);
-    cr_assert_eq(rundir_resume(&r, folder, NULL, &e), OK, "%s", e.msg);
+    MUST(rundir_resume(&r, folder, NULL, &failure));
     cr_expect_eq(r.had[ROW_OK], ROW_STATUS_COUNT);
     cr_expect_eq(r.doubled, 3); /* ok, skipped and wrong had no reason to come again */
     close_run(&r);
@@ -370,24 +338,22 @@ Test(rundir, resume_tries_again)
 Test(rundir, nothing_to_resume)
 {
     struct rundir r;
-    struct err e;
 
-    cr_expect_eq(rundir_resume(&r, folder, NULL, &e), E_IO);
-    cr_expect(strstr(e.msg, "no run in "), "%s", e.msg);
-    cr_expect_eq(rundir_resume(&r, folder, folder, &e), E_IO); /* a folder, but not of a run */
-    cr_expect(strstr(e.msg, "latency.csv: No such file"), "%s", e.msg);
+    REFUSED(rundir_resume(&r, folder, NULL, &failure), E_IO, "no run in ");
+    cr_expect_eq(rundir_resume(&r, folder, folder, &failure),
+                 E_IO); /* a folder, but not of a run */
+    HAS(failure.msg, "latency.csv: No such file");
 }
 
 Test(rundir, env_has_one_row)
 {
     struct rundir r;
     struct env_row row = env_row_empty();
-    struct err e;
 
     create(&r, RAW_NONE);
-    cr_assert_eq(rundir_env(&r, &row, &e), OK, "%s", e.msg);
+    MUST(rundir_env(&r, &row, &failure));
     row.exit_code = 0;
-    cr_assert_eq(rundir_env(&r, &row, &e), OK, "%s", e.msg);
+    MUST(rundir_env(&r, &row, &failure));
     cr_expect_eq(count_rows(&r, TABLE_ENV), 1);
     close_run(&r);
 }

@@ -118,7 +118,6 @@ void cr_log(enum criterion_severity severity, const char *format, ...)
 {
     va_list args;
 
-    (void)severity;
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);

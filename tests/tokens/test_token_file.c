@@ -61,10 +61,9 @@ static void put_llmc(struct made *m, unsigned magic, unsigned version, unsigned 
 
 static enum status read_made(struct ids *out, const struct made *m, enum id_type type, char *why)
 {
-    char path[FILE_PATH];
     struct err e = {""};
 
-    folder_path(path, "ids");
+    const char *const path = in_folder("ids");
     cr_assert_eq(file_replace(path, m->data, m->n, &e), OK, "%s", e.msg);
     *out = (struct ids){0};
     const enum status st = token_file_read(out, path, type, &e);
@@ -91,7 +90,7 @@ static void expect_refused(const struct made *m, enum id_type type, enum status 
     struct ids got;
 
     cr_expect_eq(read_made(&got, m, type, why), st, "%s", part);
-    cr_expect_not_null(strstr(why, part), "%s", why);
+    HAS(why, part);
     free(got.v);
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the files beside a tokenizer say of it: what begins a text, and whose rules are meant. */
-#include "harness/tokens/tokenizer.h"
-
 #include "tests/support/tiny_tokenizer.h"
 
 TestSuite(tokenizer_beside, .init = folder_make, .fini = folder_remove);
@@ -20,31 +18,18 @@ Test(tokenizer_beside, vocab_and_merges_of_others)
         {"tokenizer_config.json", "{\"add_prefix_space\":true}", "add_prefix_space"},
         {"added_tokens.json", "{\"<x>\":260}", "added_tokens.json"},
     };
-    static const char *const beside[] = {"config.json", "tokenizer_config.json",
-                                         "added_tokens.json"};
-
     json_t *const vocab = tiny_vocab();
     tiny_put_json("vocab.json", vocab);
     json_decref(vocab);
     folder_put_text("merges.txt", "\xc4\xa0 t\nh e\n\xc4\xa0t he\n");
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct tokenizer *t;
-        struct err e = {""};
         folder_put_text(wrong[i].name, wrong[i].text);
-        cr_expect_eq(tokenizer_open(&t, folder, &e), E_IO, "%s", wrong[i].text);
-        cr_expect_not_null(strstr(e.msg, wrong[i].part), "%s", e.msg);
-        for (size_t k = 0; k < ARRAY_LEN(beside); k++) {
-            char path[FILE_PATH];
-            folder_path(path, beside[k]);
-            remove(path);
-        }
+        expect_refused(folder, wrong[i].part, wrong[i].text);
+        remove(in_folder(wrong[i].name));
     }
     folder_put_text("config.json", "{\"model_type\":\"gpt2\"}");
     folder_put_text("tokenizer_config.json", "{\"tokenizer_class\":\"GPT2TokenizerFast\"}");
-    struct tokenizer *t;
-    struct err e = {""};
-    cr_expect_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
-    tokenizer_close(t);
+    must_open(folder);
 }
 
 /* <|end|> 260 and <eos> 261, and the first in front of a text, or nothing. */
@@ -62,8 +47,7 @@ static void put_two_added(bool in_front)
                 "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"e\"}},{"
                 "\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"e\":{\"ids\":[260]}}}",
                 0, NULL));
-    tiny_put_json("tokenizer.json", all);
-    json_decref(all);
+    tiny_put(all);
 }
 
 /* What begins a text, by the files beside tokenizer.json: n ids in front, the first of them, and
@@ -94,23 +78,22 @@ Test(tokenizer_beside, what_the_files_beside_it_say)
         {false, "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}", NULL, NULL, 1, 260, 260,
          SWITCHED_ON},
         {false, "{\"add_bos_token\":false}", NULL, NULL, 0, 0, -1, SWITCHED_NOT},
+        {false, NULL, "{\"add_bos_token\":true,\"bos_token\":\"<|end|>\"}", NULL, 0, 0, 260,
+         SWITCHED_NOT}, /* its switches say nothing */
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct tokenizer *t;
-        struct err e = {""};
         int n;
         put_two_added(cases[i].puts);
         folder_put_text("tokenizer_config.json", cases[i].config ? cases[i].config : "{}");
         folder_put_text("special_tokens_map.json", cases[i].map ? cases[i].map : "{}");
         folder_put_text("config.json", cases[i].model ? cases[i].model : "{}");
-        cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
+        struct tokenizer *const t = must_open(folder);
         const int32_t *const front = tokenizer_prefix(t, &n);
         cr_expect_eq(n, cases[i].n, "case %zu: %d", i, n);
         cr_expect(n == 0 || front[0] == cases[i].first, "case %zu", i);
         cr_expect_eq(tokenizer_begin(t), cases[i].begin, "case %zu: %d", i, tokenizer_begin(t));
         cr_expect_eq(tokenizer_switched(t), cases[i].switched, "case %zu", i);
-        tokenizer_close(t);
     }
 }
 
@@ -154,15 +137,11 @@ Test(tokenizer_beside, files_beside_it_that_contradict)
 
     put_two_added(false);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct tokenizer *t;
-        struct err e = {""};
-        char path[FILE_PATH];
         folder_put_text(cases[i].name, cases[i].text);
-        cr_expect_eq(tokenizer_open(&t, folder, &e), cases[i].part ? E_IO : OK, "%s: %s",
-                     cases[i].text, e.msg);
-        cr_expect(!cases[i].part || strstr(e.msg, cases[i].part), "%s", e.msg);
-        tokenizer_close(t);
-        folder_path(path, cases[i].name);
-        remove(path);
+        if (cases[i].part)
+            expect_refused(folder, cases[i].part, cases[i].text);
+        else
+            must_open(folder);
+        remove(in_folder(cases[i].name));
     }
 }

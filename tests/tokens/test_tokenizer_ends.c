@@ -3,32 +3,22 @@
  * Which tokens end a text, by the files of a model and of its tokenizer. */
 #include "tests/support/tiny_tokenizer.h"
 
-#include <criterion/criterion.h>
 #include <sys/stat.h>
 
 TestSuite(tokenizer_ends, .init = folder_make, .fini = folder_remove);
 
 static void put_or_remove(const char *name, const char *text)
 {
-    char path[FILE_PATH];
-
-    folder_path(path, name);
     if (text)
         folder_put_text(name, text);
     else
-        remove(path);
+        remove(in_folder(name));
 }
 
 static struct tokenizer *open_tiny(void)
 {
-    json_t *const all = tiny_tokenizer();
-    struct tokenizer *t;
-    struct err e = {""};
-
-    tiny_put_json("tokenizer.json", all);
-    json_decref(all);
-    cr_assert_eq(tokenizer_open(&t, folder, &e), OK, "%s", e.msg);
-    return t;
+    tiny_put(tiny_tokenizer());
+    return must_open(folder);
 }
 
 /* The first file that names some decides. */
@@ -45,59 +35,49 @@ Test(tokenizer_ends, by_the_files_of_a_folder)
         {"{}", "{\"eos_token_id\":[8,9]}", "{\"eos_token\":\"<|end|>\"}", NULL, {{8, 9}, 2}},
         {"{}", "{}", "{\"eos_token\":\"<|end|>\"}", NULL, {{260}, 1}},
         {NULL, NULL, "{\"bos_token\":\"<|end|>\"}", "{\"eos_token\":\"<|end|>\"}", {{260}, 1}},
+        {NULL, NULL, "{\"eos_token\":\"<|end|>\"}", "{}", {{260}, 1}},
         {NULL, NULL, "{\"bos_token\":\"<|end|>\"}", NULL, {.n = 0}},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct err e = {""};
         struct ends ends;
         put_or_remove("generation_config.json", cases[i].generation);
         put_or_remove("config.json", cases[i].model);
         put_or_remove("tokenizer_config.json", cases[i].config);
         put_or_remove("special_tokens_map.json", cases[i].map);
-        struct tokenizer *const t = open_tiny();
-        cr_assert_eq(tokenizer_ends(t, "", &ends, &e), OK, "%s", e.msg);
+        MUST(tokenizer_ends(open_tiny(), "", &ends, &failure));
         cr_expect_eq(ends.n, cases[i].want.n, "case %zu: %d", i, ends.n);
         for (int k = 0; k < ends.n; k++)
             cr_expect_eq(ends.id[k], cases[i].want.id[k], "case %zu: %d", i, ends.id[k]);
-        tokenizer_close(t);
     }
 }
 
 /* A model's own folder stands before that of a tokenizer from elsewhere. */
 Test(tokenizer_ends, the_models_folder_first)
 {
-    char path[FILE_PATH];
-    struct err e = {""};
     struct ends ends;
 
-    folder_path(path, "model");
+    const char *const path = in_folder("model");
     cr_assert_eq(mkdir(path, 0777), 0);
     folder_put_text("generation_config.json", "{\"eos_token_id\":5}");
     struct tokenizer *const t = open_tiny();
-    cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
+    MUST(tokenizer_ends(t, path, &ends, &failure));
     cr_expect(ends.n == 1 && ends.id[0] == 5);
     folder_put_text("model/config.json", "{\"eos_token_id\":6}");
-    cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
+    MUST(tokenizer_ends(t, path, &ends, &failure));
     cr_expect(ends.n == 1 && ends.id[0] == 6);
-    tokenizer_close(t);
 }
 
 Test(tokenizer_ends, a_list_of_words_has_none)
 {
-    char path[FILE_PATH];
-    struct tokenizer *t;
-    struct err e = {""};
     struct ends ends;
 
-    folder_path(path, "words");
+    const char *const path = in_folder("words");
     cr_assert_eq(mkdir(path, 0777), 0);
     folder_put_text("words/vocab.txt", "<eos>\n<unk>\na\n");
     folder_put_text("words/config.json", "{\"eos_token_id\":0}");
-    cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
-    cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
+    MUST(tokenizer_ends(must_open(path), path, &ends, &failure));
     cr_expect_eq(ends.n, 0);
-    tokenizer_close(t);
 }
 
 Test(tokenizer_ends, what_is_refused)
@@ -114,13 +94,9 @@ Test(tokenizer_ends, what_is_refused)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct err e = {""};
         struct ends ends;
         folder_put_text("generation_config.json", wrong[i].text);
-        struct tokenizer *const t = open_tiny();
-        cr_expect_eq(tokenizer_ends(t, "", &ends, &e), E_IO, "%s", wrong[i].text);
-        cr_expect(strstr(e.msg, wrong[i].says) && strstr(e.msg, "generation_config.json"), "%s",
-                  e.msg);
-        tokenizer_close(t);
+        REFUSED(tokenizer_ends(open_tiny(), "", &ends, &failure), E_IO, wrong[i].says,
+                "generation_config.json");
     }
 }

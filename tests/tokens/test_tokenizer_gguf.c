@@ -4,7 +4,6 @@
 #include "tests/support/gguf_file.h"
 #include "tests/support/tiny_tokenizer.h"
 
-#include <criterion/criterion.h>
 #include <stdlib.h>
 
 TestSuite(tokenizer_gguf, .init = folder_make, .fini = folder_remove, .timeout = 240);
@@ -31,7 +30,7 @@ static void put_texts(struct made *m, const char *key, const char *const *texts,
 }
 
 /* The tokens of tiny_tokenizer. */
-static struct made tiny_gguf(const struct said *s)
+static const char *tiny_gguf(const struct said *s)
 {
     enum { TOKENS = 261, CONTROL = 3 };
     static const char *const merges[] = {"\xc4\xa0 t", "h e", "\xc4\xa0t he"}, *const digits =
@@ -68,63 +67,44 @@ static struct made tiny_gguf(const struct said *s)
     if (s->behind)
         put_key(&m, KEY "add_eos_token", FLAG), put_number(&m, 1, 1);
     json_decref(vocab);
-    return m;
+    return made_file(&m);
 }
 
 Test(tokenizer_gguf, gives_the_ids_of_its_folder)
 {
-    static const char *const texts[] = {"the cat",        " the the", "hehe<|end|>the",
-                                        "caf\xc3\xa9 12", "",         "a  b\n\n c"};
+    static const char *const texts[] = {"the cat",      " the the", "hehe<|end|>the",
+                                        "caf\u00e9 12", "",         "a  b\n\n c"};
     const struct said plain = {.model = "gpt2", .pre = "gpt-2", .merges = true};
-    const struct made m = tiny_gguf(&plain);
-    json_t *const all = tiny_tokenizer();
-    struct tokenizer *of_file, *of_folder;
-    char path[FILE_PATH], dir[FILE_PATH];
-    struct err e = {""};
+    struct tokenizer *const of_file = must_open(tiny_gguf(&plain));
 
-    made_write(&m, path);
-    tiny_put_json("tokenizer.json", all);
-    json_decref(all);
-    folder_path(dir, "");
-    cr_assert_eq(tokenizer_open(&of_file, path, &e), OK, "%s", e.msg);
-    cr_assert_eq(tokenizer_open(&of_folder, dir, &e), OK, "%s", e.msg);
+    tiny_put(tiny_tokenizer());
+    struct tokenizer *const of_folder = must_open(in_folder(""));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        struct ids a = {0}, b = {0};
-        struct bytes back = {0};
-        cr_assert_eq(tokenizer_encode(of_file, texts[i], strlen(texts[i]), &a, &e), OK, "%s",
-                     e.msg);
-        cr_assert_eq(tokenizer_encode(of_folder, texts[i], strlen(texts[i]), &b, &e), OK);
+        const struct ids a = encoded(of_file, texts[i]), b = encoded(of_folder, texts[i]);
         cr_expect(a.n == b.n && (a.n == 0 || memcmp(a.v, b.v, a.n * sizeof(*a.v)) == 0), "%s",
                   texts[i]);
-        cr_expect_eq(tokenizer_decode(of_file, a.v, a.n, &back, &e), OK, "%s", e.msg);
+        const struct bytes back = decoded(of_file, a.v, a.n);
         cr_expect(back.n == strlen(texts[i]) &&
                       (back.n == 0 || memcmp(back.data, texts[i], back.n) == 0),
                   "%s", texts[i]);
-        free(a.v), free(b.v), free(back.data);
     }
     int n;
     tokenizer_prefix(of_file, &n);
     cr_expect_eq(n, 0);
-    tokenizer_close(of_file), tokenizer_close(of_folder);
 }
 
 Test(tokenizer_gguf, a_token_in_front_and_ends)
 {
     const struct said s = {.model = "gpt2", .pre = "gpt-2", .merges = true, .front = true};
-    const struct made m = tiny_gguf(&s);
-    struct tokenizer *t;
-    char path[FILE_PATH];
-    struct err e = {""};
+    const char *const path = tiny_gguf(&s);
+    struct tokenizer *const t = must_open(path);
+    struct ends ends;
     int n;
 
-    made_write(&m, path);
-    cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
     const int32_t *const front = tokenizer_prefix(t, &n);
     cr_expect(n == 1 && front[0] == 260);
-    struct ends ends;
-    cr_assert_eq(tokenizer_ends(t, path, &ends, &e), OK, "%s", e.msg);
+    MUST(tokenizer_ends(t, path, &ends, &failure));
     cr_expect(ends.n == 2 && ends.id[0] == 260 && ends.id[1] == 259);
-    tokenizer_close(t);
 }
 
 /* Where no key says whether the token that begins texts is in front, the rules do. */
@@ -137,17 +117,11 @@ Test(tokenizer_gguf, a_token_in_front_by_the_rules)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct said s = {.model = "gpt2", .pre = cases[i].pre, .merges = true, .begin = true};
-        const struct made m = tiny_gguf(&s);
-        struct tokenizer *t;
-        char path[FILE_PATH];
-        struct err e = {""};
+        struct tokenizer *const t = must_open(tiny_gguf(&s));
         int n;
-        made_write(&m, path);
-        cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
         tokenizer_prefix(t, &n);
         cr_expect_eq(n, cases[i].n, "%s", cases[i].pre);
         cr_expect_eq(tokenizer_begin(t), 260);
-        tokenizer_close(t);
     }
 }
 
@@ -171,24 +145,14 @@ Test(tokenizer_gguf, rules_by_their_names)
         const int want[] = {rules[i].digits, rules[i].accent, rules[i].word};
         const struct said s = {
             .model = "gpt2", .pre = rules[i].pre, .merges = true, .begin = true, .digits = true};
-        const struct made m = tiny_gguf(&s);
-        struct tokenizer *t;
-        char path[FILE_PATH];
-        struct err e = {""};
+        struct tokenizer *const t = must_open(tiny_gguf(&s));
         int n;
-        made_write(&m, path);
-        cr_assert_eq(tokenizer_open(&t, path, &e), OK, "%s", e.msg);
         tokenizer_prefix(t, &n);
         cr_expect_eq(n, rules[i].front, "%s: %d in front", rules[i].pre, n);
         for (size_t k = 0; k < ARRAY_LEN(texts); k++) {
-            struct ids ids = {0};
-            cr_assert_eq(tokenizer_encode(t, texts[k], strlen(texts[k]), &ids, &e), OK, "%s",
-                         e.msg);
-            cr_expect_eq((int)ids.n, want[k], "%s: %s is %zu tokens", rules[i].pre, texts[k],
-                         ids.n);
-            free(ids.v);
+            const int is = (int)encoded(t, texts[k]).n;
+            cr_expect_eq(is, want[k], "%s: %s is %d tokens", rules[i].pre, texts[k], is);
         }
-        tokenizer_close(t);
     }
 }
 
@@ -208,12 +172,8 @@ Test(tokenizer_gguf, what_is_refused)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const struct made m = tiny_gguf(&cases[i].said);
-        struct tokenizer *t = NULL;
-        char path[FILE_PATH];
-        struct err e = {""};
-        made_write(&m, path);
-        cr_expect_eq(tokenizer_open(&t, path, &e), E_IO, "%s is accepted", cases[i].says);
-        cr_expect(strstr(e.msg, cases[i].says) && strstr(e.msg, "  -> "), "%s", e.msg);
+        const char *const path = tiny_gguf(&cases[i].said);
+        expect_refused(path, cases[i].says, cases[i].says);
+        expect_refused(path, "  -> ", cases[i].says);
     }
 }

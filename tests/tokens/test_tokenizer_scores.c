@@ -3,9 +3,8 @@
  * SentencePiece's merges: neighbours whose token has the highest score are joined, the leftmost
  * first, until there are none; a character without a token is its bytes. */
 #include "tests/support/gguf_file.h"
-#include "tests/support/tmp_folder.h"
+#include "tests/support/tokenizers.h"
 
-#include "harness/tokens/tokenizer.h"
 #include "harness/tokens/unicode.h"
 #include "variants/base/rng.h"
 
@@ -59,7 +58,7 @@ struct said {
     const char *name; /* of the model */
 };
 
-static struct made file_of(const struct said *s)
+static const char *file_of(const struct said *s)
 {
     static const char *const special[SPECIAL] = {"<unk>", "<s>", "</s>"};
     static const int kinds[SPECIAL] = {UNKNOWN, CONTROL, CONTROL};
@@ -103,17 +102,7 @@ static struct made file_of(const struct said *s)
     for (int i = 0; i < 3; i++)
         if (flags[i])
             put_key(&m, flags[i], FLAG), put_number(&m, i == 2, 1);
-    return m;
-}
-
-static enum status open_of(struct tokenizer **t, const struct said *s, struct err *e)
-{
-    const struct made m = file_of(s);
-    char path[FILE_PATH];
-
-    *e = (struct err){""};
-    made_write(&m, path);
-    return tokenizer_open(t, path, e);
+    return made_file(&m);
 }
 
 /* ---- by definition ------------------------------------------------------------------------ */
@@ -186,21 +175,16 @@ Test(tokenizer_scores, by_definition)
 {
     for (int prefix = 0; prefix < 2; prefix++) {
         const struct said s = {.words = words, .n = WORDS, .no_prefix = !prefix};
-        struct tokenizer *t;
-        struct err e;
-        cr_assert_eq(open_of(&t, &s, &e), OK, "%s", e.msg);
+        struct tokenizer *const t = must_open(file_of(&s));
         for (uint64_t seed = 0; seed < 400; seed++) {
             char text[4 * MOST], normal[4 * MOST];
             int32_t want[4 * MOST];
-            struct ids got = {0};
             draw(seed, prefix, text, normal);
             const size_t n = by_definition(normal, want);
-            cr_assert_eq(tokenizer_encode(t, text, strlen(text), &got, &e), OK, "%s", e.msg);
+            const struct ids got = encoded(t, text);
             cr_assert(got.n == n && (n == 0 || memcmp(got.v, want, n * sizeof(*want)) == 0),
                       "seed %d: \"%s\"", (int)seed, text);
-            free(got.v);
         }
-        tokenizer_close(t);
     }
 }
 
@@ -211,29 +195,20 @@ Test(tokenizer_scores, tokens_that_are_cut_out)
     const struct said s = {.words = words, .n = WORDS};
     const int32_t want[] = {FIRST + 8, OWN, FIRST + 10, OWN_SPACE, S};
     static const char text[] = "a[own]ab[ ]<s>";
-    struct tokenizer *t;
-    struct ids got = {0};
-    struct bytes back = {0};
-    struct err e;
+    static const char plain[] = " ab\n z\u00e9";
+    struct tokenizer *t = must_open(file_of(&s));
     int n;
 
-    cr_assert_eq(open_of(&t, &s, &e), OK, "%s", e.msg);
-    cr_assert_eq(tokenizer_encode(t, text, strlen(text), &got, &e), OK, "%s", e.msg);
+    struct ids got = encoded(t, text);
     cr_expect(got.n == ARRAY_LEN(want) && memcmp(got.v, want, sizeof(want)) == 0);
-    free(got.v);
-    got = (struct ids){0};
-    static const char plain[] = " ab\n z\xc3\xa9";
-    cr_assert_eq(tokenizer_encode(t, plain, strlen(plain), &got, &e), OK, "%s", e.msg);
-    cr_assert_eq(tokenizer_decode(t, got.v, got.n, &back, &e), OK, "%s", e.msg);
+    got = encoded(t, plain);
+    const struct bytes back = decoded(t, got.v, got.n);
     cr_expect(back.n == strlen(plain) && memcmp(back.data, plain, back.n) == 0, "%s", back.data);
     const int32_t *const front = tokenizer_prefix(t, &n);
     cr_expect(n == 1 && front[0] == 1, "its usual place");
-    free(got.v), free(back.data);
-    tokenizer_close(t);
-    cr_assert_eq(open_of(&t, &(struct said){.words = words, .n = WORDS, .no_begin = true}, &e), OK);
+    t = must_open(file_of(&(struct said){.words = words, .n = WORDS, .no_begin = true}));
     tokenizer_prefix(t, &n);
     cr_expect(n == 0 && tokenizer_begin(t) == 1);
-    tokenizer_close(t);
 }
 
 /* Tokens of Phi-3 take the white space behind them, but for <s> and <unk>. */
@@ -252,17 +227,10 @@ Test(tokenizer_scores, tokens_of_phi3)
         const struct said named = {.words = words, .n = WORDS, .name = cases[i].name},
                           plain = {.words = words, .n = WORDS};
         const char *const same = cases[i].takes ? taken : text;
-        struct tokenizer *t, *other;
-        struct ids got = {0}, want = {0};
-        struct err e;
-        cr_assert_eq(open_of(&t, &named, &e), OK, "%s", e.msg);
-        cr_assert_eq(open_of(&other, &plain, &e), OK, "%s", e.msg);
-        cr_assert_eq(tokenizer_encode(t, text, strlen(text), &got, &e), OK);
-        cr_assert_eq(tokenizer_encode(other, same, strlen(same), &want, &e), OK);
+        const struct ids got = encoded(must_open(file_of(&named)), text),
+                         want = encoded(must_open(file_of(&plain)), same);
         cr_expect(got.n == want.n && memcmp(got.v, want.v, got.n * sizeof(*got.v)) == 0,
                   "%s: %zu, %zu", cases[i].name ? cases[i].name : "", got.n, want.n);
-        free(got.v), free(want.v);
-        tokenizer_close(t), tokenizer_close(other);
     }
 }
 
@@ -284,9 +252,8 @@ Test(tokenizer_scores, what_is_refused)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct tokenizer *t = NULL;
-        struct err e;
-        cr_expect_eq(open_of(&t, &cases[i].said, &e), E_IO, "%s is accepted", cases[i].says);
-        cr_expect(strstr(e.msg, cases[i].says) && strstr(e.msg, "  -> "), "%s", e.msg);
+        const char *const path = file_of(&cases[i].said);
+        expect_refused(path, cases[i].says, cases[i].says);
+        expect_refused(path, "  -> ", cases[i].says);
     }
 }

@@ -25,9 +25,8 @@ static pid_t holder_of(const char *path)
     cr_assert_geq(pid, 0);
     if (pid == 0) {
         struct lock l;
-        struct err e;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        taken = lock_take(&l, path, "it", &e) == OK;
+        taken = lock_take(&l, path, "it", &failure) == OK;
         if (write(ready[1], &taken, 1) == 1)
             pause();
         _exit(1);
@@ -48,14 +47,13 @@ static void end(pid_t pid)
 Test(lock, the_second_is_told_who_holds_it)
 {
     struct lock l;
-    struct err e = {""};
-    char path[FILE_PATH], pid[24];
+    char pid[24];
 
-    folder_path(path, "a.lock");
+    const char *const path = in_folder("a.lock");
     const pid_t holder = holder_of(path);
-    cr_expect_eq(lock_take(&l, path, "checkpoint a", &e), E_UNSUPPORTED);
+    cr_expect_eq(lock_take(&l, path, "checkpoint a", &failure), E_UNSUPPORTED);
     snprintf(pid, sizeof(pid), "process %d ", (int)holder);
-    cr_expect(strstr(e.msg, "checkpoint a") && strstr(e.msg, pid), "%s", e.msg);
+    HAS(failure.msg, "checkpoint a", pid);
     lock_release(&l); /* of one that was refused: nothing */
     cr_expect_eq(access(path, F_OK), 0);
     end(holder);
@@ -64,27 +62,22 @@ Test(lock, the_second_is_told_who_holds_it)
 Test(lock, a_killed_process_leaves_none)
 {
     struct lock l;
-    struct err e = {""};
-    char path[FILE_PATH];
 
-    folder_path(path, "a.lock");
+    const char *const path = in_folder("a.lock");
     end(holder_of(path));
-    cr_assert_eq(lock_take(&l, path, "a", &e), OK, "%s", e.msg);
+    MUST(lock_take(&l, path, "a", &failure));
     lock_release(&l);
     cr_expect_neq(access(path, F_OK), 0, "a file is left");
-    cr_assert_eq(lock_take(&l, path, "a", &e), OK, "%s", e.msg);
+    MUST(lock_take(&l, path, "a", &failure));
     lock_release(&l);
 }
 
 Test(lock, a_folder_that_is_not_there)
 {
     struct lock l;
-    struct err e = {""};
-    char path[FILE_PATH];
 
-    folder_path(path, "nowhere/a.lock");
-    cr_expect_eq(lock_take(&l, path, "a", &e), E_IO);
-    cr_expect(strstr(e.msg, path), "%s", e.msg);
+    const char *const path = in_folder("nowhere/a.lock");
+    REFUSED(lock_take(&l, path, "a", &failure), E_IO, path);
 }
 
 /* Another user may have put there what nobody can lock: nobody waits for it, and nobody is kept
@@ -93,34 +86,31 @@ Test(lock, what_is_no_file_is_no_lock)
 {
     static const char *const made[] = {"pipe", "link", "link-to-pipe", "folder", "nowhere/lock"};
     struct lock l;
-    struct err e = {""};
-    char path[FILE_PATH];
 
-    folder_path(path, "pipe");
+    const char *path = in_folder("pipe");
     cr_assert_eq(mkfifo(path, 0666), 0);
-    folder_path(path, "link");
+    path = in_folder("link");
     cr_assert_eq(symlink("target", path), 0);
-    folder_path(path, "link-to-pipe");
+    path = in_folder("link-to-pipe");
     cr_assert_eq(symlink("pipe", path), 0);
-    folder_path(path, "folder");
+    path = in_folder("folder");
     cr_assert_eq(mkdir(path, 0777), 0);
     for (size_t i = 0; i < ARRAY_LEN(made); i++) {
-        folder_path(path, made[i]);
+        path = in_folder(made[i]);
         cr_expect_eq(lock_shared(path), LOCK_NO_FILE, "%s", made[i]);
         cr_expect_eq(lock_shared(path), LOCK_NO_FILE, "%s, again", made[i]);
-        cr_expect_eq(lock_take(&l, path, "it", &e), E_IO, "%s", made[i]);
-        cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
+        cr_expect_eq(lock_take(&l, path, "it", &failure), E_IO, "%s", made[i]);
+        HAS(failure.msg, "  -> ");
     }
-    folder_path(path, "target");
+    path = in_folder("target");
     cr_expect_neq(access(path, F_OK), 0, "made through a link");
 }
 
 Test(lock, a_shared_one)
 {
-    char path[FILE_PATH];
     int how = -1;
 
-    folder_path(path, "shared");
+    const char *const path = in_folder("shared");
     cr_expect_eq(lock_shared(path), LOCK_OURS);
     const pid_t pid = fork();
     if (pid == 0)
@@ -134,18 +124,16 @@ Test(lock, a_shared_one)
 Test(lock, no_two_at_once)
 {
     enum { PROCESSES = 4, TURNS = 5000 };
-    char path[FILE_PATH], mark[FILE_PATH];
     pid_t pid[PROCESSES];
 
-    folder_path(path, "a.lock");
-    folder_path(mark, "mark");
+    const char *const path = in_folder("a.lock");
+    const char *const mark = in_folder("mark");
     for (int p = 0; p < PROCESSES; p++) {
         pid[p] = fork();
         cr_assert_geq(pid[p], 0);
         for (int i = 0; pid[p] == 0 && i < TURNS; i++) {
             struct lock l;
-            struct err e;
-            while (lock_take(&l, path, "a", &e) == E_UNSUPPORTED)
+            while (lock_take(&l, path, "a", &failure) == E_UNSUPPORTED)
                 continue;
             FILE *f = fopen(mark, "wx");
             if (!f || fclose(f) != 0 || unlink(mark) != 0)

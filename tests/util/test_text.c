@@ -4,6 +4,7 @@
 #include "harness/util/terminal.h"
 #include "harness/util/text.h"
 #include "harness/util/text_table.h"
+#include "tests/support/kept.h"
 #include "tests/support/random_word.h"
 
 #include <criterion/criterion.h>
@@ -32,7 +33,7 @@ Test(text, exact)
 
     for (int i = 0; i < TEXTS; i++) {
         random_word(text[i], SIZE, (uint64_t)i);
-        line[i] = text_exact(text[i]);
+        line[i] = kept(text_exact(text[i]));
         cr_expect(is_printable(line[i]));
         if (is_printable(text[i]) && strncmp(text[i], "$'", 2) != 0)
             cr_expect_str_eq(line[i], text[i]);
@@ -41,26 +42,19 @@ Test(text, exact)
         for (int k = 0; k < i; k++)
             cr_expect_eq(strcmp(line[i], line[k]) == 0, strcmp(text[i], text[k]) == 0, "%s %s",
                          line[i], line[k]);
-    for (int i = 0; i < TEXTS; i++)
-        free(line[i]);
-    char *const like = text_exact("$'a'"), *const is = text_exact("a\x01");
+    char *const like = kept(text_exact("$'a'")), *const is = kept(text_exact("a\x01"));
     cr_expect_str_eq(like, "$'$\\'a\\''");
     cr_expect_str_eq(is, "$'a\\x01'");
-    free(like);
-    free(is);
 }
 
 Test(text, lines_hold_no_control_characters)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *const f = open_memstream(&text, &n);
+    FILE *const f = text_begin();
 
     cr_assert(f);
     text_line(f, "%s of %d", "x\033[31ml\a\n\xff", 3);
-    fclose(f);
+    char *text = text_end(f);
     cr_expect_str_eq(text, "x\\x1b[31ml\\a\\n\\xff of 3\n");
-    free(text);
 }
 
 /* Tables for people, and as wide as they are printed; tables for programs keep every byte. */
@@ -80,14 +74,10 @@ Test(text, tables)
     text_table_add(&t, (const char *[]){"x\033[31m|y", "1"});
     text_table_add(&t, (const char *[]){"longer", "2"});
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char *text = NULL;
-        size_t n;
-        FILE *const f = open_memstream(&text, &n);
-        cr_assert(f);
+        FILE *const f = text_begin();
         text_table_print(f, &t, cases[i].format);
-        fclose(f);
+        char *text = text_end(f);
         cr_expect_str_eq(text, cases[i].want);
-        free(text);
     }
     text_table_free(&t);
 }

@@ -59,8 +59,7 @@ Test(text_table, wide_enough_is_one_line_a_row)
     watch(&v, ON_STDOUT, 120, print_table, &table);
     cr_expect_eq(count(v.screen, "\n"), 4, "%s", v.screen);
     cr_expect_eq(*v.file, '\0', "%s", v.file);
-    cr_expect(strstr(v.screen, "\none       1  a text of several words, and more  A long"), "%s",
-              v.screen);
+    HAS(v.screen, "\none       1  a text of several words, and more  A long");
 }
 
 Test(text_table, json_is_one_document)
@@ -85,7 +84,6 @@ static void print_narrow(void *arg)
     static const char *const text[] = {"several words that wrap", "", "and several others here"};
     struct text_table s = {.column = narrow, .columns = ARRAY_LEN(narrow)};
 
-    (void)arg;
     text_table_add(&s, text);
     text_table_print(stdout, &s, FORMAT_TABLE);
     text_table_free(&s);

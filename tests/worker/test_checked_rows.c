@@ -2,11 +2,11 @@
  *
  * The rows that are compared with a reference: which they are, that a reference of them alone has
  * the numbers of the whole one, and that a wrong number in one of them is found. */
-#include "harness/worker/checked_rows.h"
+#include "harness/worker/agree.h"
 #include "harness/worker/workload.h"
 #include "tests/support/command_line.h"
+#include "tests/support/started_job.h"
 
-#include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>
 #include <stdlib.h>
@@ -52,14 +52,6 @@ Test(checked_rows, all_are_all)
 
 /* ---- what they are worth ------------------------------------------------------------------ */
 
-static void open_case(struct job *j, const struct bench_case *c)
-{
-    struct err e = {""};
-
-    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", c->repro, e.msg);
-    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
-}
-
 static bool can_choose_rows(const struct job *j)
 {
     return j->ops->flop_of_rows && j->ops->flop_of_rows(j) > 0;
@@ -69,15 +61,13 @@ static bool can_choose_rows(const struct job *j)
 static void compare_references(const struct bench_case *c, int each, const char *where)
 {
     struct job whole, some;
-    struct err e;
 
-    open_case(&whole, c);
-    open_case(&some, c);
+    must_start(&whole, c);
+    must_start(&some, c);
     const struct checked_rows rows = job_rows(&some, each);
     const size_t n = job_elements(rows.B, rows.each, some.out_shape[2]);
-    float *const want = malloc(n * sizeof(*want)), *const got = malloc(n * sizeof(*got));
-    cr_assert(want && got);
-    cr_assert_eq(job_want_rows(&some, &rows, &e), OK);
+    float *const want = room(n, sizeof(*want)), *const got = room(n, sizeof(*got));
+    cr_assert_eq(job_want_rows(&some, &rows, &failure), OK);
     job_run(&whole);
     job_run(&some);
     job_copy_rows(&whole, &rows, want);
@@ -85,8 +75,6 @@ static void compare_references(const struct bench_case *c, int each, const char 
     cr_expect_arr_eq(got, want, n * sizeof(*want), "%s: %s", where, c->repro);
     cr_expect(memcmp(some.out, whole.out, some.n_out * sizeof(*got)) != 0,
               "%s: all rows were computed", c->repro);
-    free(want);
-    free(got);
     job_close(&whole);
     job_close(&some);
 }
@@ -112,16 +100,13 @@ Test(checked_rows, are_those_of_the_whole_reference)
     int attn = 0, layers = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct options o;
-        struct plan p;
-        must_plan(&p, &o, lines[i]);
+        struct plan p = planned("%s", lines[i]);
         for (int c = 0; c < p.n; c++) {
             struct job j;
-            struct err e;
             if (p.cases[c].unsupported)
                 continue;
-            cr_assert_eq(job_open(&j, &p.cases[c], &e), OK);
-            cr_assert_eq(job_map(&j, &e), OK);
+            cr_assert_eq(job_open(&j, &p.cases[c], &failure), OK);
+            cr_assert_eq(job_map(&j, &failure), OK);
             const bool can = can_choose_rows(&j);
             job_close(&j);
             attn += can && p.cases[c].workload == WORK_ATTN;
@@ -129,7 +114,6 @@ Test(checked_rows, are_those_of_the_whole_reference)
             if (can)
                 compare_references(&p.cases[c], 16, "16 rows");
         }
-        drop_plan(&p, &o);
     }
     cr_expect_gt(attn, 20);
     cr_expect_gt(layers, 20);
@@ -146,18 +130,14 @@ Test(checked_rows, no_choice_where_rows_meet_again)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct options o;
-        struct plan p;
-        must_plan(&p, &o, lines[i]);
+        struct plan p = planned("%s", lines[i]);
         for (int c = 0; c < p.n; c++) {
             struct job j;
-            struct err e;
-            cr_assert_eq(job_open(&j, &p.cases[c], &e), OK);
-            cr_assert_eq(job_map(&j, &e), OK);
+            cr_assert_eq(job_open(&j, &p.cases[c], &failure), OK);
+            cr_assert_eq(job_map(&j, &failure), OK);
             cr_expect_not(can_choose_rows(&j), "%s", p.cases[c].repro);
             job_close(&j);
         }
-        drop_plan(&p, &o);
     }
 }
 
@@ -165,29 +145,25 @@ Test(checked_rows, no_choice_where_rows_meet_again)
  * place in the output; right numbers are right. */
 Test(checked_rows, a_wrong_number_in_every_row_is_found)
 {
-    struct options o;
-    struct plan p;
     struct job j;
     struct agreement a;
-    struct err e;
     int b, row, at;
 
-    must_plan(&p, &o,
-              "-b ref -w attn -V xl --seq 200 --mem 20 --batch 2 --d-model 24 --heads 3 "
-              "--threads 1");
-    open_case(&j, &p.cases[0]);
+    struct plan p =
+        planned("-b ref -w attn -V xl --seq 200 --mem 20 --batch 2 --d-model 24 --heads 3 "
+                "--threads 1");
+    must_start(&j, &p.cases[0]);
     const struct checked_rows rows = job_rows(&j, 16);
     const size_t n = job_elements(rows.B, rows.each, j.out_shape[2]);
-    float *const want = malloc(n * sizeof(*want));
-    cr_assert(want);
+    float *const want = room(n, sizeof(*want));
     job_run(&j);
     job_copy_rows(&j, &rows, want);
-    cr_assert_eq(job_check_output(&j, &rows, want, &a, &e), OK);
+    cr_assert_eq(job_check_output(&j, &rows, want, &a, &failure), OK);
     cr_expect(a.within);
     cr_expect_eq(a.max_abs, 0);
     for (size_t i = 5; i < j.n_out; i += (size_t)j.out_shape[2])
         ((float *)j.out)[i] += 1;
-    cr_assert_eq(job_check_output(&j, &rows, want, &a, &e), OK);
+    cr_assert_eq(job_check_output(&j, &rows, want, &a, &failure), OK);
     cr_expect_not(a.within);
     cr_assert_eq(sscanf(a.where, "[%d,%d,%d]", &b, &row, &at), 3, "%s", a.where);
     cr_expect_eq(at, 5);
@@ -195,7 +171,5 @@ Test(checked_rows, a_wrong_number_in_every_row_is_found)
     for (int k = 0; k < rows.each; k++)
         sampled = sampled || checked_row(&rows, b, k) == row;
     cr_expect(sampled, "%s", a.where);
-    free(want);
     job_close(&j);
-    drop_plan(&p, &o);
 }

@@ -4,9 +4,9 @@
  * the same, and only those. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
-#include "variants/model/control.h"
+#include "tests/support/failure.h"
+#include "variants/model/config/control.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,21 +14,18 @@ enum { D = 32, H = 4, L = 160 };
 
 static void open_layer(struct job *j, const struct bench_case *c)
 {
-    struct err e;
-    enum status st = job_open(j, c, &e);
+    enum status st = job_open(j, c, &failure);
 
-    cr_assert_eq(st, OK, "%s: %s", c->variant->name, e.msg);
-    st = job_place(j, NULL, NULL, &e);
-    cr_assert_eq(st, OK, "%s: %s", c->variant->name, e.msg);
+    cr_assert_eq(st, OK, "%s: %s", c->variant->name, failure.msg);
+    st = job_place(j, NULL, NULL, &failure);
+    cr_assert_eq(st, OK, "%s: %s", c->variant->name, failure.msg);
     job_run(j);
 }
 
 Test(controls, a_layer_is_left_out_where_it_computes_what_the_control_does, .timeout = 120)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, "-V xl -b ref --workload layer --seq 160 --mem 0 --d-model 32 --heads 4");
+    struct plan p =
+        planned("-V xl -b ref --workload layer --seq 160 --mem 0 --d-model 32 --heads 4");
     for (int i = 1; variants[i]; i++) {
         const struct variant *const v = variants[i];
         struct bench_case own = p.cases[0], other = own;
@@ -64,5 +61,4 @@ Test(controls, a_layer_is_left_out_where_it_computes_what_the_control_does, .tim
         job_close(&a);
         job_close(&b);
     }
-    drop_plan(&p, &o);
 }

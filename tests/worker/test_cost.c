@@ -2,7 +2,7 @@
  *
  * Useful FLOP and compulsory bytes against numbers computed by hand. The shape is B 2, H 2, L 3, M
  * 4, d 5, so that K = 7 and P = L M + L (L+1)/2 = 18. */
-#include "variants/model/lm.h"
+#include "variants/model/lm/lm.h"
 
 #include <criterion/criterion.h>
 

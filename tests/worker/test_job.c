@@ -5,26 +5,13 @@
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
-#include "tests/support/simd.h"
+#include "tests/support/kernel/simd.h"
+#include "tests/support/started_job.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>
 #include <string.h>
-
-static void must_open(struct job *j, const struct bench_case *c)
-{
-    struct err e = {""};
-
-    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", c->repro, e.msg);
-}
-
-static void must_place(struct job *j)
-{
-    struct err e = {""};
-
-    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", j->bcase->repro, e.msg);
-}
 
 /* ---- counting and placing ----------------------------------------------------------------- */
 
@@ -32,7 +19,7 @@ static void check_case(const struct bench_case *c)
 {
     struct job j;
 
-    must_open(&j, c);
+    must_open_job(&j, c);
     const struct arena counted = j.arena;
     cr_expect_null(counted.base);
     must_place(&j);
@@ -50,7 +37,7 @@ static void check_case(const struct bench_case *c)
 
     const size_t n = j.n_out * sizeof(float);
     cr_assert_eq(j.n_out, (size_t)(j.out_shape[0] * j.out_shape[1] * j.out_shape[2]));
-    float *first = malloc(n);
+    float *first = room(1, n);
     job_run(&j);
     memcpy(first, j.out, n);
     for (size_t i = 0; i < j.n_out; i++)
@@ -59,8 +46,6 @@ static void check_case(const struct bench_case *c)
     cr_expect_arr_eq(first, j.out, n, "%s: the second run differs", c->repro);
     cr_expect(job_flop(&j) > 0 && job_bytes(&j) > 0);
     cr_expect_eq(job_tokens(&j), (double)c->batch * c->seq);
-    free(first);
-    job_close(&j);
 }
 
 ParameterizedTestParameters(job, takes_what_it_counted) { return every_backend(); }
@@ -88,16 +73,11 @@ ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct options o;
-        struct plan p;
-        char line[512];
-        snprintf(line, sizeof(line), "-b %s %s", backends[*b]->name, lines[i]);
-        must_plan(&p, &o, line);
+        struct plan p = planned("-b %s %s", backends[*b]->name, lines[i]);
         plan_drop_unsupported(&p);
         cr_assert_geq(p.n, 5);
         for (int c = 0; c < p.n; c++)
             check_case(&p.cases[c]);
-        drop_plan(&p, &o);
     }
 }
 
@@ -111,17 +91,13 @@ Test(job, cached_contexts_change_nothing)
     float first[OUT];
 
     for (int kv = 0; kv < 2; kv++) {
-        struct options o;
-        struct plan p;
         struct job j;
-        char line[256];
-        snprintf(line, sizeof(line),
-                 "-w cross -V vanilla -b ref --mem-kind %s --seq 5 --mem %d --d-model %d --heads 4 "
-                 "--batch %d --threads 1",
-                 kv ? "kv" : "hidden", S, D, B);
-        must_plan(&p, &o, line);
+        struct plan p = planned(
+            "-w cross -V vanilla -b ref --mem-kind %s --seq 5 --mem %d --d-model %d --heads 4 "
+            "--batch %d --threads 1",
+            kv ? "kv" : "hidden", S, D, B);
         cr_assert_eq(p.n, 1);
-        must_open(&j, p.cases);
+        must_open_job(&j, p.cases);
         must_place(&j);
         job_run(&j);
         cr_assert_eq(j.n_out, OUT);
@@ -131,36 +107,29 @@ Test(job, cached_contexts_change_nothing)
             memcpy(first, j.out, sizeof(first));
         cr_expect_eq(j.arena.part[PART_MEMORY], sizeof(float) * B * S * D * (kv ? 2 : 1));
         cr_expect_eq(job_predicted_bytes(&j), j.arena.part[PART_MEMORY]);
-        job_close(&j);
-        drop_plan(&p, &o);
     }
 }
 
 /* ---- closed forms ------------------------------------------------------------------------- */
 
 /* The single case of a line, counted. */
-static void count(struct job *j, struct plan *p, struct options *o, const char *line)
+static void count(struct job *j, struct plan p)
 {
-    must_plan(p, o, line);
-    cr_assert_eq(p->n, 1, "%s makes %d cases", line, p->n);
-    must_open(j, &p->cases[0]);
+    cr_assert_eq(p.n, 1, "%d cases", p.n);
+    must_open_job(j, p.cases);
 }
 
 static void expect_parts(const char *line, size_t memory, size_t rel_pos)
 {
-    struct options o;
-    struct plan p;
     struct job j;
 
-    count(&j, &p, &o, line);
+    count(&j, planned("%s", line));
     cr_expect_eq(j.arena.part[PART_MEMORY], memory, "%s: memory %zu", line,
                  j.arena.part[PART_MEMORY]);
     cr_expect_eq(j.arena.part[PART_REL_POS], rel_pos, "%s: tables %zu", line,
                  j.arena.part[PART_REL_POS]);
-    if (p.cases[0].workload != WORK_ATTN)
+    if (j.bcase->workload != WORK_ATTN)
         cr_expect_eq(job_predicted_bytes(&j), memory, "%s", line);
-    job_close(&j);
-    drop_plan(&p, &o);
 }
 
 /* Cached states with N 3, B 2, M 20, D 24, H 3, d 10: hidden 4 N B M D, keys and values 8 N B M H
@@ -204,20 +173,12 @@ Test(job, weights_by_their_shapes)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[256];
-        struct options o;
-        struct plan p;
         struct job j;
-        snprintf(
-            line, sizeof(line),
-            "-b ref -w segment --seq 5 --mem 4 --d-model 24 --heads 3 --d-head 10 --d-inner 40 "
-            "--layers 2 -V %s",
-            cases[i].variant);
-        count(&j, &p, &o, line);
-        cr_expect_eq(j.arena.part[PART_WEIGHTS], 4 * cases[i].floats, "%s: %zu floats", line,
-                     j.arena.part[PART_WEIGHTS] / 4);
-        job_close(&j);
-        drop_plan(&p, &o);
+        count(&j, planned("-b ref -w segment --seq 5 --mem 4 --d-model 24 --heads 3 --d-head 10 "
+                          "--d-inner 40 --layers 2 -V %s",
+                          cases[i].variant));
+        cr_expect_eq(j.arena.part[PART_WEIGHTS], 4 * cases[i].floats, "%s: %zu floats",
+                     j.bcase->repro, j.arena.part[PART_WEIGHTS] / 4);
     }
 }
 
@@ -248,41 +209,32 @@ Test(job, bytes_by_their_operands)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[256];
-        struct options o;
-        struct plan p;
         struct job j;
-        snprintf(line, sizeof(line), SHAPE "%s", cases[i].line);
-        count(&j, &p, &o, line);
+        count(&j, planned(SHAPE "%s", cases[i].line));
         size_t want = cases[i].bytes;
-        if (p.cases[0].phase ==
+        if (j.bcase->phase ==
             PHASE_FWD_BWD) { /* gradients of all that forward keeps, two moments */
             cr_expect_eq(j.arena.part[PART_OPTIMIZER], 2 * weights);
             cr_expect_geq(j.arena.part[PART_GRADIENTS], weights);
             want += j.arena.part[PART_OPTIMIZER] + j.arena.part[PART_GRADIENTS];
         }
-        cr_expect_eq(job_bytes(&j), (double)want, "%s: %.0f bytes, not %zu", line, job_bytes(&j),
-                     want);
-        cr_expect_eq(job_tokens(&j), p.cases[0].workload == WORK_DECODE ? 2 : 10, "%s", line);
-        job_close(&j);
-        drop_plan(&p, &o);
+        cr_expect_eq(job_bytes(&j), (double)want, "%s: %.0f bytes, not %zu", j.bcase->repro,
+                     job_bytes(&j), want);
+        cr_expect_eq(job_tokens(&j), j.bcase->workload == WORK_DECODE ? 2 : 10, "%s",
+                     j.bcase->repro);
     }
 }
 
 /* Of an embedding that is not the output, only the rows of the segment's tokens are read. */
 Test(job, bytes_of_an_embedding_of_its_own)
 {
-    struct options o;
-    struct plan p;
     struct job j;
 
-    count(&j, &p, &o, SHAPE "-w segment -V llama --layers 1 --mem-kind hidden");
+    count(&j, planned(SHAPE "-w segment -V llama --layers 1 --mem-kind hidden"));
     const double weights = (double)j.arena.part[PART_WEIGHTS];
     const double tables = (double)j.arena.part[PART_REL_POS], memory = 4 * 2 * 20 * 24;
     cr_expect_eq(job_bytes(&j),
                  weights + tables + memory - 4 * 24 * (256 - 2 * 5) + 4 * 2 * 5 * 256);
-    job_close(&j);
-    drop_plan(&p, &o);
 }
 
 /* composed: threads x row block x padded K floats, where the block is at most 128 rows and a row of
@@ -300,19 +252,14 @@ Test(job, scores_of_composed_attention)
     if (!backend_find("openblas"))
         cr_skip_test("built without openblas");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[256];
-        struct options o;
-        struct plan p;
         struct job j;
-        snprintf(line, sizeof(line),
-                 "-b openblas -w attn -V xl --d-model 16 --heads 2 --seq %d --mem %d --threads %d",
-                 cases[i].seq, cases[i].mem, cases[i].threads);
-        count(&j, &p, &o, line);
+        count(&j,
+              planned(
+                  "-b openblas -w attn -V xl --d-model 16 --heads 2 --seq %d --mem %d --threads %d",
+                  cases[i].seq, cases[i].mem, cases[i].threads));
         cr_expect_str_eq(job_impl(&j), "composed");
-        cr_expect_eq(j.arena.part[PART_SCORES], 4 * cases[i].floats, "%s: %zu floats", line,
-                     j.arena.part[PART_SCORES] / 4);
-        job_close(&j);
-        drop_plan(&p, &o);
+        cr_expect_eq(j.arena.part[PART_SCORES], 4 * cases[i].floats, "%s: %zu floats",
+                     j.bcase->repro, j.arena.part[PART_SCORES] / 4);
     }
 }
 
@@ -335,17 +282,10 @@ Test(job, all_implementations_are_named, .timeout = 240)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[256];
-        struct options o;
-        struct plan p;
         struct job j;
-        snprintf(line, sizeof(line),
-                 "%s -b " SIMD " --seq 16 --mem 8 --d-model 32 --heads 2 --threads 1",
-                 cases[i].line);
-        count(&j, &p, &o, line);
-        cr_expect_str_eq(job_impl(&j), cases[i].impl, "%s: %s", line, job_impl(&j));
-        job_close(&j);
-        drop_plan(&p, &o);
+        count(&j, planned("%s -b " SIMD " --seq 16 --mem 8 --d-model 32 --heads 2 --threads 1",
+                          cases[i].line));
+        cr_expect_str_eq(job_impl(&j), cases[i].impl, "%s: %s", j.bcase->repro, job_impl(&j));
     }
 }
 
@@ -354,25 +294,21 @@ Test(job, all_implementations_are_named, .timeout = 240)
 /* The kind of memory changes nothing, for vanilla neither: on the reference to the last bit. */
 Test(job, memory_kinds_agree)
 {
-    struct options o;
-    struct plan p;
     struct job j[2];
 
-    must_plan(&p, &o,
-              "-b ref -w layer,segment,decode -V shaw,xl,gtrxl --mem-kind hidden,kv --seq 6 --mem "
-              "17 --batch 2 --d-model 16 --heads 2 --layers 2");
+    struct plan p = planned(
+        "-b ref -w layer,segment,decode -V shaw,xl,gtrxl --mem-kind hidden,kv --seq 6 --mem "
+        "17 --batch 2 --d-model 16 --heads 2 --layers 2");
     cr_assert_eq(p.n, 18);
     for (int c = 0; c < p.n; c += 2) {
         for (int k = 0; k < 2; k++) {
-            must_open(&j[k], &p.cases[c + k]);
+            must_open_job(&j[k], &p.cases[c + k]);
             must_place(&j[k]);
             job_run(&j[k]);
         }
         cr_assert(j[0].kind == MEM_HIDDEN && j[1].kind == MEM_KV && j[0].n_out == j[1].n_out);
         cr_expect_arr_eq(j[0].out, j[1].out, j[0].n_out * sizeof(float), "%s", p.cases[c].repro);
-        job_close(&j[0]), job_close(&j[1]);
     }
-    drop_plan(&p, &o);
 }
 
 Test(job, seed_decides)
@@ -380,20 +316,13 @@ Test(job, seed_decides)
     float first = 0;
 
     for (int seed = 1; seed <= 3; seed++) {
-        char line[256];
-        struct options o;
-        struct plan p;
         struct job j;
-        snprintf(line, sizeof(line),
-                 "-b ref -w layer -V xl --seq 4 --mem 5 --d-model 16 --heads 2 --seed %d",
-                 seed == 3 ? 1 : seed);
-        count(&j, &p, &o, line);
+        count(&j, planned("-b ref -w layer -V xl --seq 4 --mem 5 --d-model 16 --heads 2 --seed %d",
+                          seed == 3 ? 1 : seed));
         must_place(&j);
         job_run(&j);
         if (seed == 1)
             first = j.out[0];
         cr_expect_eq(j.out[0] == first, seed != 2, "seed %d", seed);
-        job_close(&j);
-        drop_plan(&p, &o);
     }
 }

@@ -4,25 +4,21 @@
  * memory; and that the memory of a case has the bytes that its closed form says. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
+#include "tests/support/started_job.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 
 /* The only case of a line. */
 static size_t cache_of(const char *line)
 {
-    struct options o;
-    struct plan p;
     struct job j;
-    struct err e = {""};
 
-    must_plan(&p, &o, line);
+    struct plan p = planned("%s", line);
     cr_assert_eq(p.n, 1, "%s makes %d cases", line, p.n);
     cr_assert_null(p.cases[0].unsupported, "%s: %s", line, p.cases[0].unsupported);
-    cr_assert_eq(job_open(&j, &p.cases[0], &e), OK, "%s: %s", line, e.msg);
+    cr_assert_eq(job_open(&j, &p.cases[0], &failure), OK, "%s: %s", line, failure.msg);
     const size_t bytes = job_cache_bytes(&j);
     job_close(&j);
-    drop_plan(&p, &o);
     return bytes;
 }
 
@@ -103,18 +99,13 @@ Test(job_cache, of_every_variant, .timeout = 240)
     int numbers = 0, equal = 0;
 
     for (size_t l = 0; l < ARRAY_LEN(lines); l++) {
-        struct options o;
-        struct plan p;
-        char line[256];
-        snprintf(line, sizeof(line), SIZES "%s", lines[l]);
-        must_plan(&p, &o, line);
+        struct plan p = planned(SIZES "%s", lines[l]);
         plan_drop_unsupported(&p);
         size_t before = 0;
         for (int i = 0; i < p.n; i++) {
             const struct bench_case *const c = &p.cases[i];
             struct job j;
-            struct err e = {""};
-            cr_assert_eq(job_open(&j, c, &e), OK, "%s: %s", c->repro, e.msg);
+            cr_assert_eq(job_open(&j, c, &failure), OK, "%s: %s", c->repro, failure.msg);
             const size_t bytes = job_cache_bytes(&j), memory = j.arena.part[PART_MEMORY];
             const bool other_kind = i > 0 && c[-1].variant == c->variant &&
                                     c[-1].workload == c->workload && c[-1].seq == c->seq;
@@ -128,7 +119,6 @@ Test(job_cache, of_every_variant, .timeout = 240)
             before = bytes;
             job_close(&j);
         }
-        drop_plan(&p, &o);
     }
     cr_expect(numbers > 400 && equal > numbers / 4, "%d of %d", equal, numbers);
 }
@@ -147,23 +137,17 @@ Test(job_cache, hidden_as_cached)
     int compared = 0;
 
     for (size_t l = 0; l < ARRAY_LEN(lines); l++) {
-        struct options o;
-        struct plan p;
-        char line[256];
-        snprintf(line, sizeof(line),
-                 "-w layer,segment --mem-kind hidden,kv --seq 5 --mem 40 -b ref --d-model 24 "
-                 "--heads 4 --layers 2 %s",
-                 lines[l]);
-        must_plan(&p, &o, line);
+        struct plan p =
+            planned("-w layer,segment --mem-kind hidden,kv --seq 5 --mem 40 -b ref --d-model 24 "
+                    "--heads 4 --layers 2 %s",
+                    lines[l]);
         plan_drop_unsupported(&p);
         for (int i = 0; i + 1 < p.n; i++) {
             struct job j[2];
-            struct err e = {""};
             if (p.cases[i].mem_kind != MEM_HIDDEN || p.cases[i + 1].mem_kind != MEM_KV)
                 continue;
             for (int k = 0; k < 2; k++) {
-                cr_assert_eq(job_open(&j[k], &p.cases[i + k], &e), OK, "%s", e.msg);
-                cr_assert_eq(job_place(&j[k], NULL, NULL, &e), OK, "%s", e.msg);
+                must_start(&j[k], &p.cases[i + k]);
                 job_run(&j[k]);
             }
             const struct agreement a =
@@ -173,7 +157,6 @@ Test(job_cache, hidden_as_cached)
             job_close(&j[0]);
             job_close(&j[1]);
         }
-        drop_plan(&p, &o);
     }
     cr_expect_geq(compared, 30);
 }

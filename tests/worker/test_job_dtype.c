@@ -6,6 +6,7 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/started_job.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,24 +15,14 @@
 #define SMALL                                                                                      \
     "--seq 11 --mem 9 --d-model 40 --heads 4 --d-inner 72 --layers 2 --threads 2 --mem-kind auto "
 
-static void must_start(struct job *j, const struct bench_case *c)
-{
-    struct err e = {""};
-
-    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", c->repro, e.msg);
-    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
-}
-
 /* Bytes of a layer of 40 columns, 72 hidden units: four maps of 40 x 40, two of 72, vectors. */
 Test(job_dtype, weights_take_their_bytes)
 {
     enum { D = 40, F = 72, VECTORS = 4 * D + F + D }; /* two norms and both biases */
     static const size_t rows[ELEM_COUNT][2] = {
         {4 * D, 4 * F}, {2 * D, 2 * F}, {36 * 2, 36 * 3}, {20 * 2, 20 * 3}, {24 * 2, 24 * 3}};
-    struct options o;
-    struct plan p;
 
-    must_plan(&p, &o, "-w layer -V vanilla -b ref --dtype f32,bf16,q8,q4,q4_1 " SMALL);
+    struct plan p = planned("-w layer -V vanilla -b ref --dtype f32,bf16,q8,q4,q4_1 " SMALL);
     cr_assert_eq(p.n, ELEM_COUNT);
     for (int i = 0; i < p.n; i++) {
         struct job j;
@@ -40,9 +31,7 @@ Test(job_dtype, weights_take_their_bytes)
         cr_expect_eq(j.arena.part[PART_WEIGHTS],
                      (4 * D + F) * rows[i][0] + D * rows[i][1] + VECTORS * sizeof(float),
                      "%s: %zu bytes", p.cases[i].repro, j.arena.part[PART_WEIGHTS]);
-        job_close(&j);
     }
-    drop_plan(&p, &o);
 }
 
 /* The reference in q8 is the f32 model of the numbers that are stored; in bf16 rows are rounded as
@@ -50,14 +39,10 @@ Test(job_dtype, weights_take_their_bytes)
 Test(job_dtype, reference_computes_with_what_is_stored)
 {
     for (enum elem elem = ELEM_BF16; elem < ELEM_COUNT; elem++) {
-        struct options o;
-        struct plan p;
         struct job f32, narrow;
-        char line[256];
 
-        snprintf(line, sizeof(line), "-w segment -V gtrxl,llama -b ref --dtype f32,%s " SMALL,
-                 elem_name[elem]);
-        must_plan(&p, &o, line);
+        struct plan p =
+            planned("-w segment -V gtrxl,llama -b ref --dtype f32,%s " SMALL, elem_name[elem]);
         cr_assert_eq(p.n, 4);
         for (int i = 0; i < p.n; i += 2) {
             must_start(&f32, &p.cases[i]);
@@ -82,38 +67,30 @@ Test(job_dtype, reference_computes_with_what_is_stored)
             cr_expect_eq(same, elem_in_blocks(elem), "%s", p.cases[i + 1].repro);
             for (size_t x = 0; x < f32.n_out; x++)
                 cr_assert(fabsf(f32.out[x] - narrow.out[x]) < 0.1f);
-            job_close(&f32);
-            job_close(&narrow);
         }
-        drop_plan(&p, &o);
     }
 }
 
 /* Rows of q8 are those of the case that asks for them, with the same weights. */
 Test(job_dtype, rows_are_rounded_where_it_is_asked_for)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o,
-              "-w layer,segment,decode -V gtrxl,llama,pkm -b ref --dtype f32,q8 "
-              "--act-dtype f32,q8 --seq 1 --mem 9 --d-model 40 --heads 4 --d-inner 72 "
-              "--layers 2 --threads 2 --mem-kind auto");
+    struct plan p =
+        planned("-w layer,segment,decode -V gtrxl,llama,pkm -b ref --dtype f32,q8 "
+                "--act-dtype f32,q8 --seq 1 --mem 9 --d-model 40 --heads 4 --d-inner 72 "
+                "--layers 2 --threads 2 --mem-kind auto");
     plan_drop_unsupported(&p);
     int compared = 0;
     for (int i = 0; i + 1 < p.n; i++) {
         const struct bench_case *const c = &p.cases[i], *const other = &p.cases[i + 1];
         struct job wide, rounded;
-        struct err e;
         cr_expect(c->config.dtype == ELEM_Q8 || c->config.act_dtype == ROWS_F32, "%s", c->repro);
         if (c->config.dtype != ELEM_Q8 || c->config.act_dtype != ROWS_F32)
             continue;
         cr_assert(other->config.act_dtype == ROWS_Q8 && other->variant == c->variant);
         must_start(&wide, c);
-        if (job_open(&rounded, other, &e) != OK) {
-            cr_expect_not_null(strstr(e.msg, "chooses"), "%s: %s", other->repro, e.msg);
+        if (job_open(&rounded, other, &failure) != OK) {
+            cr_expect_not_null(strstr(failure.msg, "chooses"), "%s: %s", other->repro, failure.msg);
         } else {
-            job_close(&rounded);
             must_start(&rounded, other);
             job_run(&wide);
             job_run(&rounded);
@@ -124,11 +101,8 @@ Test(job_dtype, rows_are_rounded_where_it_is_asked_for)
             cr_expect(a.within, "%s: %g", other->repro, a.max_rel);
             compared++;
         }
-        job_close(&wide);
-        job_close(&rounded);
     }
     cr_expect_geq(compared, 6);
-    drop_plan(&p, &o);
 }
 
 /* Every variant in every type: as the reference within the bound of its check, or refused. Under
@@ -137,17 +111,13 @@ Test(job_dtype, rows_are_rounded_where_it_is_asked_for)
 ParameterizedTestParameters(job_dtype, backends_agree) { return every_narrow_backend(); }
 ParameterizedTest(int *b, job_dtype, backends_agree, .timeout = 300)
 {
-    struct options o;
-    struct plan p;
-    char line[256];
     int ran = 0;
 
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);
-    snprintf(line, sizeof(line),
-             "-w attn,layer,segment -V all -b %s --dtype bf16,q8,q4,q4_1 --act-dtype f32,q8 " SMALL,
-             backends[*b]->name);
-    must_plan(&p, &o, line);
+    struct plan p = planned(
+        "-w attn,layer,segment -V all -b %s --dtype bf16,q8,q4,q4_1 --act-dtype f32,q8 " SMALL,
+        backends[*b]->name);
     plan_drop_unsupported(&p);
     for (int i = 0; i < p.n; i++) {
         if (!sampled((size_t)i, 7))
@@ -159,11 +129,10 @@ ParameterizedTest(int *b, job_dtype, backends_agree, .timeout = 300)
         const enum status st = job_open(&j, c, &e);
         if (j.engine.lacks[c->config.dtype] || st != OK) {
             cr_expect_eq(st, E_UNSUPPORTED, "%s: %s", c->repro, e.msg);
-            cr_expect(strstr(e.msg, "unsupported in ") && strstr(e.msg, "  -> "), "%s", e.msg);
-            job_close(&j);
+            HAS(e.msg, "unsupported in ", "  -> ");
             continue;
         }
-        cr_assert_eq(job_place(&j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
+        must_place(&j);
         job_run(&j);
         like.backend = &backend_ref;
         must_start(&ref, &like);
@@ -171,13 +140,10 @@ ParameterizedTest(int *b, job_dtype, backends_agree, .timeout = 300)
         const struct agreement a = agree(j.out, ref.out, j.n_out, job_bound(c));
         cr_expect(a.within, "%s: %g", c->repro, a.max_rel);
         ran++;
-        job_close(&j);
-        job_close(&ref);
     }
     const struct engine g = open_engine(backends[*b]->name, 1);
     const bool has_one = !g.lacks[ELEM_BF16] || !g.lacks[ELEM_Q8];
     cr_expect_eq(ran > (SANITIZED ? 0 : 100), has_one, "%d of %d ran", ran, p.n);
-    drop_plan(&p, &o);
 }
 
 Test(job_dtype, cases_that_have_no_such_weights)
@@ -195,14 +161,11 @@ Test(job_dtype, cases_that_have_no_such_weights)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct options o;
-        struct plan p;
         char line[256];
         snprintf(line, sizeof(line), "%s" SMALL, cases[i].line);
-        must_plan(&p, &o, line);
+        struct plan p = planned("%s", line);
         cr_assert_eq(p.n, 1);
         cr_assert_not_null(p.cases[0].unsupported, "%s", line);
         cr_expect_str_eq(p.cases[0].unsupported, cases[i].why);
-        drop_plan(&p, &o);
     }
 }

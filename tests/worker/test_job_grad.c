@@ -6,39 +6,37 @@
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
+#include "tests/support/kernel/simd.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
-#include "tests/support/simd.h"
+#include "tests/support/started_job.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
 
-#include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>
 #include <string.h>
 
 #define SIZES "--seq 9 --mem 0,20 --batch 2 --d-model 24 --heads 3 --d-inner 40 --layers 2 "
 
-static void must_place(struct job *j, const struct bench_case *c)
+static void start(struct job *j, const struct bench_case *c)
 {
-    struct err e = {""};
-
-    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", c->repro, e.msg);
+    must_open_job(j, c);
     const struct arena counted = j->arena;
-    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
+    must_place(j);
     cr_expect_eq(j->arena.used, counted.used, "%s", c->repro);
     cr_expect_eq(memcmp(j->arena.part, counted.part, sizeof(counted.part)), 0, "%s", c->repro);
 }
 
 static float *must_expect(struct job *j)
 {
-    struct err e = {""};
     float *want;
 
-    cr_assert_eq(job_expect_gradients(j, &want, &e), OK, "%s: %s", j->bcase->repro, e.msg);
+    cr_assert_eq(job_expect_gradients(j, &want, &failure), OK, "%s: %s", j->bcase->repro,
+                 failure.msg);
     cr_assert_not_null(want);
-    return want;
+    return kept(want);
 }
 
 static double checked(const struct job *j, const float *want)
@@ -74,7 +72,7 @@ static void expect_steady(struct job *j)
 {
     const struct params *p = weights_of(j);
     const size_t n = j->n_out * sizeof(float);
-    float *first = malloc(n);
+    float *first = room(1, n);
     const uint64_t weights = sum_of(p, false), grads = sum_of(p, true);
 
     memcpy(first, j->out, n);
@@ -83,7 +81,6 @@ static void expect_steady(struct job *j)
     cr_expect_arr_eq(first, j->out, n, "%s", j->bcase->repro);
     cr_expect_eq(sum_of(p, false), weights, "%s: weights moved", j->bcase->repro);
     cr_expect_eq(sum_of(p, true), grads, "%s: gradients moved", j->bcase->repro);
-    free(first);
 }
 
 static void check_case(const struct bench_case *c)
@@ -91,7 +88,7 @@ static void check_case(const struct bench_case *c)
     struct job j;
     struct agreement a;
 
-    must_place(&j, c);
+    start(&j, c);
     float *want = must_expect(&j);
     job_run(&j);
     job_check_gradients(&j, want, &a);
@@ -100,8 +97,6 @@ static void check_case(const struct bench_case *c)
     cr_expect(job_bytes(&j) > 0);
     if (c->workload != WORK_ATTN)
         expect_steady(&j);
-    free(want);
-    job_close(&j);
 }
 
 ParameterizedTestParameters(job_grad, gradients_of_the_reference) { return every_narrow_backend(); }
@@ -125,18 +120,13 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
     const bool rounds = open_engine(backends[*b]->name, 1).can_round;
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         const bool bf16 = strstr(lines[i], "--dtype bf16") != NULL;
-        struct options o;
-        struct plan p;
-        char line[512];
         if (bf16 ? !rounds : adds != ELEM_F32)
             continue;
-        snprintf(line, sizeof(line), "-b %s %s", backends[*b]->name, lines[i]);
-        must_plan(&p, &o, line);
+        struct plan p = planned("-b %s %s", backends[*b]->name, lines[i]);
         plan_drop_unsupported(&p);
         for (int c = 0; c < p.n; c++)
             if (p.cases[c].workload == WORK_ATTN || trains(p.cases[c].variant))
                 check_case(&p.cases[c]);
-        drop_plan(&p, &o);
     }
 }
 
@@ -145,41 +135,32 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
 ParameterizedTestParameters(job_grad, gradients_of_long_segments) { return all_but_ref(); }
 ParameterizedTest(int *b, job_grad, gradients_of_long_segments, .timeout = 120)
 {
-    struct options o;
-    struct plan p;
-    char line[256];
-
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);
-    snprintf(line, sizeof(line),
-             "-b %s -w layer -V fox,man,compressive --phase fwd_bwd --seq 512 --mem 0,128 "
-             "--d-model 64 --heads 4 "
-             "--threads 2",
-             backends[*b]->name);
-    must_plan(&p, &o, line);
+    struct plan p =
+        planned("-b %s -w layer -V fox,man,compressive --phase fwd_bwd --seq 512 --mem 0,128 "
+                "--d-model 64 --heads 4 "
+                "--threads 2",
+                backends[*b]->name);
     for (int c = 0; c < p.n; c++)
         check_case(&p.cases[c]);
-    drop_plan(&p, &o);
 }
 
 /* ---- the check ---------------------------------------------------------------------------- */
 
-static void one_case(struct job *j, struct plan *p, struct options *o, const char *line)
+static void one_case(struct job *j, struct plan p)
 {
-    must_plan(p, o, line);
-    cr_assert_eq(p->n, 1, "%s", line);
-    must_place(j, &p->cases[0]);
+    cr_assert_eq(p.n, 1, "%d cases", p.n);
+    start(j, p.cases);
 }
 
 /* One entry of one gradient: of the wrong sign, missing, not a number. Every gradient in turn. */
 Test(job_grad, check_detects_a_wrong_entry)
 {
-    struct options o;
-    struct plan p;
     struct job j;
     struct agreement a;
 
-    one_case(&j, &p, &o, "-b ref -V gtrxl -w train --seq 6 --mem 4 --d-model 16 --heads 2");
+    one_case(&j, planned("-b ref -V gtrxl -w train --seq 6 --mem 4 --d-model 16 --heads 2"));
     float *want = must_expect(&j);
     job_run(&j);
     cr_expect_eq(checked(&j, want), 0, "ref agrees with itself");
@@ -197,9 +178,6 @@ Test(job_grad, check_detects_a_wrong_entry)
         }
         *worst = kept;
     }
-    free(want);
-    job_close(&j);
-    drop_plan(&p, &o);
 }
 
 /* The backend's own pass, but one operand keeps its old value. */
@@ -211,14 +189,13 @@ static void forgetful(const struct engine *g, const struct attn *a, const struct
     float *const written[] = {d->d_q, d->d_k, d->d_v};
     const int rows = a->B * (forgotten == 0 ? a->L : a->M + a->L);
     const size_t size = (size_t)rows * (size_t)a->H * (size_t)a->dh * sizeof(float);
-    float *const kept = malloc(size);
+    float *const kept = room(1, size);
     const struct attn_impl *impl;
 
     cr_assert_eq(engine_attn(g, a, &impl, NULL), OK);
     memcpy(kept, written[forgotten], size);
     impl->backward(g, a, d, scratch);
     memcpy(written[forgotten], kept, size);
-    free(kept);
 }
 
 /* The place that it leaves out still holds the reference's gradient when it runs, unless that is
@@ -229,14 +206,10 @@ Test(job_grad, check_detects_a_missing_store)
 
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         for (forgotten = 0; forgotten < 3; forgotten++) {
-            char line[256];
-            struct options o;
-            struct plan p;
             struct job j;
-            snprintf(line, sizeof(line),
-                     "-b ref -V xl --seq 6 --mem 4 --d-model 16 --heads 2 --layers 1 -w %s",
-                     works[i]);
-            one_case(&j, &p, &o, line);
+            one_case(&j,
+                     planned("-b ref -V xl --seq 6 --mem 4 --d-model 16 --heads 2 --layers 1 -w %s",
+                             works[i]));
             struct sublayers *const sublayers =
                 j.bcase->workload == WORK_LAYER ? &j.layer.sublayers : &j.lm.lm.sublayers;
             const struct attn_impl **impl =
@@ -250,43 +223,33 @@ Test(job_grad, check_detects_a_missing_store)
             job_run(&j);
             cr_expect(!(checked(&j, want) <= job_bound(j.bcase).rel), "%s, operand %d", works[i],
                       forgotten);
-            free(want);
-            job_close(&j);
-            drop_plan(&p, &o);
         }
 }
 
 Test(job_grad, forward_cells_have_nothing_to_judge)
 {
-    struct options o;
-    struct plan p;
     struct job j;
-    struct err e;
-    float *want = (float *)&e;
+    float *want = (float *)&failure;
 
-    one_case(&j, &p, &o, "-b ref -V xl -w layer --seq 6 --mem 4 --d-model 16 --heads 2");
-    cr_expect_eq(job_expect_gradients(&j, &want, &e), OK);
+    one_case(&j, planned("-b ref -V xl -w layer --seq 6 --mem 4 --d-model 16 --heads 2"));
+    cr_expect_eq(job_expect_gradients(&j, &want, &failure), OK);
     cr_expect_null(want);
     cr_expect(j.arena.part[PART_GRADIENTS] == 0 && j.arena.part[PART_OPTIMIZER] == 0);
-    job_close(&j);
-    drop_plan(&p, &o);
 }
 
 /* A timed training step clips the gradient to 0.25 and moves nothing: the rate is 0. The moments of
  * the first step are those of the gradient, scaled. */
 Test(job_grad, a_training_step_clips_and_moves_nothing)
 {
-    struct options o;
-    struct plan p;
     struct job j;
     double gradient = 0, first = 0, off = 0;
 
-    one_case(&j, &p, &o, "-b ref -V xl -w train --seq 6 --mem 4 --d-model 16 --heads 2");
+    one_case(&j, planned("-b ref -V xl -w train --seq 6 --mem 4 --d-model 16 --heads 2"));
     struct params *const params = &j.lm.lm.params;
-    float **const before = calloc((size_t)params->n, sizeof(*before));
+    float **const before = room((size_t)params->n, sizeof(*before));
     optimizer_reset(&j.lm.optimizer, params); /* placing may have run a step */
     for (int i = 0; i < params->n; i++) {
-        before[i] = malloc(params->v[i].n * sizeof(float));
+        before[i] = room(params->v[i].n, sizeof(float));
         memcpy(before[i], params->v[i].data, params->v[i].n * sizeof(float));
     }
     job_run(&j);
@@ -300,28 +263,20 @@ Test(job_grad, a_training_step_clips_and_moves_nothing)
             first += m * m;
             off = fmax(off, fabs(v - 0.1 * m * m)); /* m is 0.1 of it, v 0.001 of its square */
         }
-        free(before[i]);
     }
-    free(before);
     cr_expect_gt(sqrt(gradient), 0.25);
     cr_expect_float_eq(sqrt(first), 0.1 * 0.25, 1e-6, "moments of norm %g", sqrt(first));
     cr_expect_lt(off, 1e-9);
-    job_close(&j);
-    drop_plan(&p, &o);
 }
 
 /* ---- costs -------------------------------------------------------------------------------- */
 
 static double flop_of(const char *line)
 {
-    struct options o;
-    struct plan p;
     struct job j;
 
-    one_case(&j, &p, &o, line);
+    one_case(&j, planned("%s", line));
     const double flop = job_flop(&j);
-    job_close(&j);
-    drop_plan(&p, &o);
     return flop;
 }
 
@@ -348,17 +303,7 @@ Test(job_grad, flop_counts_both_ways)
 
 static struct bound bound_of(const char *line)
 {
-    struct options o;
-    struct plan p = {0};
-    struct err e = {""};
-
-    cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);
-    o.default_threads = 1;
-    cr_assert_eq(plan_make(&p, &o, &e), OK, "%s: %s", line, e.msg);
-    const struct bound b = job_bound(&p.cases[0]);
-    plan_free(&p);
-    options_free(&o);
-    return b;
+    return job_bound(planned("%s --threads 1", line).cases);
 }
 
 /* Six steps with a factor 13/4 each, twice that for a softmax, eight roundings. */

@@ -5,6 +5,7 @@
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
+#include "tests/support/started_job.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,14 +13,6 @@
 
 enum { KV_TYPES = 3 }; /* f32, bf16, q8 */
 #define SMALL "--d-model 40 --heads 4 --d-inner 72 --layers 2 --threads 2 --mem-kind kv "
-
-static void must_start(struct job *j, const struct bench_case *c)
-{
-    struct err e = {""};
-
-    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", c->repro, e.msg);
-    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
-}
 
 /* Two layers of 9 keys and values; a row of an odd width is filled up to a whole float. */
 Test(job_kv_dtype, cache_takes_its_bytes)
@@ -36,12 +29,10 @@ Test(job_kv_dtype, cache_takes_its_bytes)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const size_t layers = strstr(cases[i].line, "-w layer") ? 1 : 2;
-        struct options o;
-        struct plan p;
         char line[256];
         snprintf(line, sizeof(line), SMALL "%s --mem 9 -b ref --kv-dtype f32,bf16,q8",
                  cases[i].line);
-        must_plan(&p, &o, line);
+        struct plan p = planned("%s", line);
         cr_assert_eq(p.n, KV_TYPES, "%s", line);
         for (int n = 0; n < KV_TYPES; n++) {
             struct job j;
@@ -52,21 +43,15 @@ Test(job_kv_dtype, cache_takes_its_bytes)
             cr_expect_eq(j.arena.part[PART_MEMORY], layers * 2 * 9 * row, "%s: %zu bytes",
                          p.cases[n].repro, j.arena.part[PART_MEMORY]);
             cr_expect_eq(job_predicted_bytes(&j), j.arena.part[PART_MEMORY]);
-            job_close(&j);
         }
-        drop_plan(&p, &o);
     }
 }
 
 /* Other numbers than f32's, by no more than two roundings of a layer. */
 Test(job_kv_dtype, rounding_is_small_and_there)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o,
-              SMALL "-w segment --seq 7 --mem 9 -V rope,gqa,window,llama,xl -b ref "
-                    "--kv-dtype f32,bf16,q8");
+    struct plan p = planned(SMALL "-w segment --seq 7 --mem 9 -V rope,gqa,window,llama,xl -b ref "
+                                  "--kv-dtype f32,bf16,q8");
     cr_assert_eq(p.n, 5 * KV_TYPES);
     for (int i = 0; i < p.n; i++) {
         const enum elem elem = p.cases[i].config.kv_dtype;
@@ -83,10 +68,7 @@ Test(job_kv_dtype, rounding_is_small_and_there)
         cr_expect(a.within, "%s: %g", p.cases[i].repro, a.max_rel);
         cr_expect(memcmp(f32.out, narrow.out, f32.n_out * sizeof(float)) != 0, "%s",
                   p.cases[i].repro);
-        job_close(&f32);
-        job_close(&narrow);
     }
-    drop_plan(&p, &o);
 }
 
 /* Every variant that caches: as the reference within the bound of its check, or refused. */
@@ -100,12 +82,7 @@ ParameterizedTest(int *b, job_kv_dtype, backends_agree, .timeout = 300)
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", name);
     for (size_t w = 0; w < ARRAY_LEN(work); w++) {
-        struct options o;
-        struct plan p;
-        char line[256];
-        snprintf(line, sizeof(line), SMALL "%s --mem 9 -V all -b %s --kv-dtype bf16,q8", work[w],
-                 name);
-        must_plan(&p, &o, line);
+        struct plan p = planned(SMALL "%s --mem 9 -V all -b %s --kv-dtype bf16,q8", work[w], name);
         plan_drop_unsupported(&p);
         for (int i = 0; i < p.n; i++) {
             const struct bench_case *const c = &p.cases[i];
@@ -117,12 +94,11 @@ ParameterizedTest(int *b, job_kv_dtype, backends_agree, .timeout = 300)
             const enum status st = job_open(&j, c, &e);
             if (st != OK) {
                 cr_expect_eq(st, E_UNSUPPORTED, "%s: %s", c->repro, e.msg);
-                cr_expect(strstr(e.msg, elem_name[c->config.kv_dtype]) && strstr(e.msg, "  -> "),
-                          "%s", e.msg);
+                HAS(e.msg, elem_name[c->config.kv_dtype], "  -> ");
                 job_close(&j);
                 continue;
             }
-            cr_assert_eq(job_place(&j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
+            must_place(&j);
             job_run(&j);
             like.backend = &backend_ref;
             must_start(&ref, &like);
@@ -131,10 +107,7 @@ ParameterizedTest(int *b, job_kv_dtype, backends_agree, .timeout = 300)
             cr_expect(a.within, "%s: %g", c->repro, a.max_rel);
             cr_expect_eq(j.arena.part[PART_MEMORY], job_predicted_bytes(&j), "%s", c->repro);
             ran++;
-            job_close(&j);
-            job_close(&ref);
         }
-        drop_plan(&p, &o);
     }
     const bool reads = strcmp(name, "onednn") != 0 && strcmp(name, "openblas") != 0;
     cr_expect_eq(ran > 120, reads, "%s: %d ran", name, ran);
@@ -150,16 +123,13 @@ Test(job_kv_dtype, cases_that_cache_nothing)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct options o;
-        struct plan p;
         char line[256];
         snprintf(line, sizeof(line),
                  "%s -b ref --kv-dtype bf16 --seq 6 --mem 9 --d-model 40 --heads 4 --layers 2",
                  cases[i].line);
-        must_plan(&p, &o, line);
+        struct plan p = planned("%s", line);
         cr_assert_eq(p.n, 1);
         cr_assert_not_null(p.cases[0].unsupported, "%s", line);
         cr_expect_str_eq(p.cases[0].unsupported, cases[i].why);
-        drop_plan(&p, &o);
     }
 }

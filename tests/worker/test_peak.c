@@ -3,19 +3,18 @@
  * The peak loops do the work that they report, and the answer crosses the process boundary
  * unchanged. No test depends on the machine's speed, only on its upper limit. */
 #include "harness/worker/peak_child.h"
+#include "tests/support/failure.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct topo *machine(void)
 {
-    struct err e;
     struct topo *t;
 
-    cr_assert_eq(topo_open(&t, NULL, &e), OK, "%s", e.msg);
-    return t;
+    MUST(topo_open(&t, NULL, &failure));
+    return kept(t);
 }
 
 /* ---- loops -------------------------------------------------------------------------------- */
@@ -70,55 +69,47 @@ Test(peak, in_process, .timeout = 120)
     struct topo *const t = machine();
     struct topo_facts f;
     struct peaks p;
-    struct err e;
     int cpus[2], n;
 
     topo_facts(t, &f);
     n = min_int(2, f.allowed_cpus);
-    cr_assert_eq(topo_plan(t, "compact", n, cpus, &e), OK, "%s", e.msg);
-    cr_assert_eq(peak_run_in_process(t, n, cpus, PEAK_TIME_S, &p, &e), OK, "%s", e.msg);
+    MUST(topo_plan(t, "compact", n, cpus, &failure));
+    MUST(peak_run_in_process(t, n, cpus, PEAK_TIME_S, &p, &failure));
     expect_plausible(&p, n, cpu_isa());
     cr_expect_eq(topo_where(t), cpus[0]);
     cr_expect_eq(p.l3 > 0, f.l3_bytes > 0);
-    topo_close(t);
 }
 
 Test(peak, unpinned_below_a_mask, .timeout = 120)
 {
     struct topo *const t = machine();
     struct peaks p;
-    struct err e;
     const int cpus[] = {-1, -1, -1};
 
     cpu_limit(ISA_BASE);
-    cr_assert_eq(peak_run_in_process(t, 3, cpus, PEAK_TIME_S, &p, &e), OK, "%s", e.msg);
+    MUST(peak_run_in_process(t, 3, cpus, PEAK_TIME_S, &p, &failure));
     expect_plausible(&p, 3, ISA_BASE);
-    topo_close(t);
 }
 
 Test(peak, no_time_for_far_memory, .timeout = 120)
 {
     struct topo *const t = machine();
     struct peaks p;
-    struct err e;
     const int cpus[] = {-1};
 
-    cr_assert_eq(peak_run_in_process(t, 1, cpus, 1e-3, &p, &e), OK, "%s", e.msg);
+    MUST(peak_run_in_process(t, 1, cpus, 1e-3, &p, &failure));
     cr_expect_eq(p.dram, 0);
     cr_expect_gt(p.l1, 0);
-    topo_close(t);
 }
 
 Test(peak, a_cpu_that_is_not_there, .timeout = 240)
 {
     struct topo *const t = machine();
     struct peaks p;
-    struct err e = {""};
     const int cpus[] = {100000};
 
-    cr_expect_eq(peak_run_in_process(t, 1, cpus, PEAK_TIME_S, &p, &e), E_UNSUPPORTED);
-    cr_expect(strstr(e.msg, "CPU 100000") != NULL, "%s", e.msg);
-    topo_close(t);
+    cr_expect_eq(peak_run_in_process(t, 1, cpus, PEAK_TIME_S, &p, &failure), E_UNSUPPORTED);
+    cr_expect(strstr(failure.msg, "CPU 100000") != NULL, "%s", failure.msg);
 }
 
 /* ---- across the boundary ------------------------------------------------------------------ */
@@ -139,7 +130,6 @@ Test(peak, in_a_child, .timeout = 120)
     struct topo *const t = machine();
     struct topo_facts f;
     struct peaks p;
-    struct err e;
     const char *const bench[] = {getenv("BENCH"), NULL};
     int cpus[2], n;
 
@@ -147,15 +137,13 @@ Test(peak, in_a_child, .timeout = 120)
     struct child_setup setup = setup_of(bench);
     topo_facts(t, &f);
     n = min_int(2, f.allowed_cpus);
-    cr_assert_eq(topo_plan(t, "compact", n, cpus, &e), OK, "%s", e.msg);
-    cr_assert_eq(peaks_measure(&setup, n, cpus, ISA_BASE, PEAK_TIME_S, &p, &e), OK, "%s", e.msg);
+    MUST(topo_plan(t, "compact", n, cpus, &failure));
+    MUST(peaks_measure(&setup, n, cpus, ISA_BASE, PEAK_TIME_S, &p, &failure));
     expect_plausible(&p, n, ISA_BASE);
     cpus[0] = cpus[1] = -1;
-    cr_assert_eq(peaks_measure(&setup, n, cpus, ISA_COUNT - 1, PEAK_TIME_S, &p, &e), OK, "%s",
-                 e.msg);
+    MUST(peaks_measure(&setup, n, cpus, ISA_COUNT - 1, PEAK_TIME_S, &p, &failure));
     expect_plausible(&p, n, cpu_isa());
     child_setup_close(&setup);
-    topo_close(t);
 }
 
 Test(peak, children_that_are_no_help, .timeout = 240)
@@ -170,7 +158,7 @@ Test(peak, children_that_are_no_help, .timeout = 240)
         struct err e = {""};
         cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_COUNT - 1, PEAK_TIME_S, &p, &e), E_CHILD,
                      "%s", programs[i]);
-        cr_expect(strstr(e.msg, "the peak measurement"), "%s", e.msg);
+        HAS(e.msg, "the peak measurement");
         child_setup_close(&setup);
     }
 }
@@ -198,7 +186,7 @@ Test(peak, answers_that_are_no_help, .timeout = 240)
         struct err e = {""};
         cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_COUNT - 1, PEAK_TIME_S, &p, &e), E_CHILD,
                      "answer %zu", i);
-        cr_expect(strstr(e.msg, "is incomplete"), "%s", e.msg);
+        HAS(e.msg, "is incomplete");
         child_setup_close(&setup);
     }
 }

@@ -3,8 +3,8 @@
  * The protocol between parent and child, over a socket pair whose other side sends lines in pieces.
  */
 #include "harness/worker/report.h"
+#include "tests/support/failure.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,19 +50,17 @@ static void say_line(const struct wire *w, const char *text) { say(w, text, strl
 static void expect_line(struct wire *w, const char *want)
 {
     char line[PROTOCOL_LINE];
-    struct err e;
 
-    cr_assert_eq(protocol_read(&w->t, line, &e), OK, "%s", e.msg);
+    MUST(protocol_read(&w->t, line, &failure));
     cr_expect_str_eq(line, want);
 }
 
 static void expect_broken(struct wire *w, enum status st, const char *message)
 {
     char line[PROTOCOL_LINE];
-    struct err e;
 
-    cr_assert_eq(protocol_read(&w->t, line, &e), st);
-    cr_expect_str_eq(e.msg, message);
+    cr_assert_eq(protocol_read(&w->t, line, &failure), st);
+    cr_expect_str_eq(failure.msg, message);
 }
 
 /* ---- lines -------------------------------------------------------------------------------- */
@@ -119,11 +117,7 @@ Test(protocol, silence_has_an_end)
 
 static volatile int interruptions;
 
-static void on_signal(int number)
-{
-    (void)number;
-    interruptions++;
-}
+static void on_signal(int number) { interruptions++; }
 
 /* A process that sends SIGUSR1 to this one until it is killed. */
 static pid_t nag(void)
@@ -144,16 +138,15 @@ Test(protocol, an_interruption_ends_only_the_waits_that_ask_for_it)
 {
     struct wire w = wire_open(0.5);
     char line[PROTOCOL_LINE];
-    struct err e;
     const pid_t pid = nag();
 
     w.t.stop = &interruptions;
     w.t.patience_s = 10;
-    cr_expect_eq(protocol_read(&w.t, line, &e), E_INTERRUPTED);
+    cr_expect_eq(protocol_read(&w.t, line, &failure), E_INTERRUPTED);
     cr_expect(w.t.interrupted);
     w.t.stop = NULL;
     w.t.patience_s = 0.01;
-    cr_expect_eq(protocol_read(&w.t, line, &e), E_TIMEOUT, "it waits on and loses patience");
+    cr_expect_eq(protocol_read(&w.t, line, &failure), E_TIMEOUT, "it waits on and loses patience");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     wire_close(&w);
@@ -162,11 +155,10 @@ Test(protocol, an_interruption_ends_only_the_waits_that_ask_for_it)
 Test(protocol, writing_to_the_dead_is_an_error_and_no_signal)
 {
     struct wire w = wire_open(5);
-    struct err e;
 
     close(w.peer);
-    cr_expect_eq(protocol_write(&w.t, &e, "place"), E_CHILD);
-    cr_expect_str_eq(e.msg, "ended");
+    cr_expect_eq(protocol_write(&w.t, &failure, "place"), E_CHILD);
+    cr_expect_str_eq(failure.msg, "ended");
     close(w.t.fd);
 }
 
@@ -175,14 +167,12 @@ Test(protocol, a_line_too_long_to_send)
 {
     struct wire w = wire_open(5);
     char text[PROTOCOL_LINE + 1];
-    struct err e;
 
     memset(text, 'x', PROTOCOL_LINE);
     text[PROTOCOL_LINE] = '\0';
-    cr_expect_eq(protocol_write(&w.t, &e, "score %s", text), E_CHILD);
-    cr_expect(strstr(e.msg, "over 16382 characters"), "%s", e.msg);
+    REFUSED(protocol_write(&w.t, &failure, "score %s", text), E_CHILD, "over 16382 characters");
     text[PROTOCOL_LINE - 2] = '\0';
-    cr_expect_eq(protocol_write(&w.t, &e, "%s", text), OK);
+    cr_expect_eq(protocol_write(&w.t, &failure, "%s", text), OK);
     wire_close(&w);
 }
 
@@ -207,10 +197,9 @@ Test(protocol, reports_cross_unharmed)
     struct protocol back = {.fd = w.peer, .patience_s = 5};
     const struct report sent = full_report();
     struct report got = {0};
-    struct err e;
 
-    cr_assert_eq(report_send(&sent, &back, &e), OK, "%s", e.msg);
-    cr_assert_eq(protocol_read_answer(&w.t, report_field, &got, &e), OK, "%s", e.msg);
+    MUST(report_send(&sent, &back, &failure));
+    MUST(protocol_read_answer(&w.t, report_field, &got, &failure));
 #define X(name) cr_expect_str_eq(got.name, sent.name);
     REPORT_TEXTS(X)
 #undef X
@@ -228,10 +217,9 @@ Test(protocol, unknown_fields_are_ignored)
 {
     struct wire w = wire_open(5);
     struct report r = {0};
-    struct err e;
 
     say_line(&w, "colour of the CPU green\nflop 12\npart99 4\npart-1 4\npart1x 4\nend\n");
-    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), OK, "%s", e.msg);
+    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &failure), OK, "%s", failure.msg);
     cr_expect_eq(r.flop, 12);
     for (int p = 0; p < PART_COUNT; p++)
         cr_expect_eq(r.part_bytes[p], 0);
@@ -243,53 +231,48 @@ Test(protocol, a_text_too_long_is_cut)
     struct wire w = wire_open(5);
     struct report r = {0};
     char line[1024] = "impl ";
-    struct err e;
 
     memset(line + 5, 'i', 600);
     strcpy(line + 605, "\nflop 3\nend\n");
     say_line(&w, line);
-    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), OK, "%s", e.msg);
+    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &failure), OK, "%s", failure.msg);
     cr_expect_eq(strlen(r.impl), REPORT_TEXT - 1);
     cr_expect_eq(r.flop, 3);
     wire_close(&w);
 }
 
-Test(protocol, garbage_in_a_report)
+/* Garbage, an end, a failure. */
+Test(protocol, what_is_no_report)
 {
-    struct wire w = wire_open(5);
-    struct report r = {0};
-    struct err e;
+    static const struct {
+        const char *said;
+        enum status st;
+        const char *why;
+    } cases[] = {{"flop 1\nSegmentation\n", E_CHILD, "sent \"Segmentation\" in a report"},
+                 {"flop 1\nbytes 2\n", E_CHILD, "ended"},
+                 {"fail 2 no such thing\n", E_UNSUPPORTED, "no such thing"}};
 
-    say_line(&w, "flop 1\nSegmentation\n");
-    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), E_CHILD);
-    cr_expect_str_eq(e.msg, "sent \"Segmentation\" in a report");
-    wire_close(&w);
-}
-
-Test(protocol, a_report_cut_short)
-{
-    struct wire w = wire_open(5);
-    struct report r = {0};
-    struct err e;
-
-    say_line(&w, "flop 1\nbytes 2\n");
-    shutdown(w.peer, SHUT_WR);
-    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), E_CHILD);
-    cr_expect_str_eq(e.msg, "ended");
-    wire_close(&w);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct wire w = wire_open(5);
+        struct report r = {0};
+        say_line(&w, cases[i].said);
+        shutdown(w.peer, SHUT_WR);
+        cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &failure), cases[i].st, "%s",
+                     cases[i].said);
+        cr_expect_str_eq(failure.msg, cases[i].why);
+        wire_close(&w);
+    }
 }
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
 Test(protocol, failures_carry_their_status)
 {
-    struct err e = {""};
-
-    cr_expect_eq(protocol_failure("fail 3 no memory  -> lower --seq", &e), E_NOMEM);
-    cr_expect_str_eq(e.msg, "no memory  -> lower --seq");
-    cr_expect_eq(protocol_failure("sample 1 2 3", &e), OK);
-    cr_expect_eq(protocol_failure("failure 3 x", &e), OK);
-    cr_expect_eq(protocol_failure("fail x", &e), OK);
+    cr_expect_eq(protocol_failure("fail 3 no memory  -> lower --seq", &failure), E_NOMEM);
+    cr_expect_str_eq(failure.msg, "no memory  -> lower --seq");
+    cr_expect_eq(protocol_failure("sample 1 2 3", &failure), OK);
+    cr_expect_eq(protocol_failure("failure 3 x", &failure), OK);
+    cr_expect_eq(protocol_failure("fail x", &failure), OK);
 }
 
 /* A failure with an unknown status is still a failure. */
@@ -302,16 +285,4 @@ Test(protocol, failures_of_an_unknown_kind)
         cr_expect_eq(protocol_failure(lines[i], &e), E_CHILD, "%s", lines[i]);
         cr_expect_str_eq(e.msg, lines[i] + strcspn(lines[i] + 5, " ") + 6);
     }
-}
-
-Test(protocol, a_failure_instead_of_a_report)
-{
-    struct wire w = wire_open(5);
-    struct report r = {0};
-    struct err e;
-
-    say_line(&w, "fail 2 no such thing\n");
-    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), E_UNSUPPORTED);
-    cr_expect_str_eq(e.msg, "no such thing");
-    wire_close(&w);
 }

@@ -3,8 +3,8 @@
  * How many rows a time allows, and what a reference costs. */
 #include "harness/worker/reference_cost.h"
 #include "tests/support/command_line.h"
+#include "tests/support/failure.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 
 TestSuite(reference_cost, .timeout = 240);
@@ -13,18 +13,14 @@ static const struct reference_rates rates = {.products = 4e9, .attention = 2e9, 
 
 static int rows_of(const char *line, double limit_s, double *cost_s)
 {
-    struct options o;
-    struct plan p;
     struct job j;
-    struct err e;
 
-    must_plan(&p, &o, line);
+    struct plan p = planned("%s", line);
     cr_assert_eq(p.n, 1);
-    cr_assert_eq(job_open(&j, &p.cases[0], &e), OK, "%s", e.msg);
-    cr_assert_eq(job_map(&j, &e), OK, "%s", e.msg);
+    MUST(job_open(&j, &p.cases[0], &failure));
+    MUST(job_map(&j, &failure));
     const int rows = reference_rows(&j, &rates, limit_s, cost_s);
     job_close(&j);
-    drop_plan(&p, &o);
     return rows;
 }
 
@@ -81,9 +77,8 @@ Test(reference_cost, all_rows_of_the_others)
 Test(reference_cost, rates_are_those_of_this_machine)
 {
     struct reference_rates r;
-    struct err e;
 
-    cr_assert_eq(reference_rates_measure(&r, 1, &e), OK, "%s", e.msg);
+    MUST(reference_rates_measure(&r, 1, &failure));
     cr_expect(r.products > 1e7 && r.products < 1e12, "%g", r.products);
     cr_expect(r.attention > 1e7 && r.attention < 1e12, "%g", r.attention);
     cr_expect(r.backward > 1e7 && r.backward < 1e12, "%g", r.backward);

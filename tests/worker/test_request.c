@@ -5,8 +5,8 @@
 #include "harness/worker/token_times.h"
 #include "harness/worker/workload.h"
 #include "tests/support/command_line.h"
+#include "tests/support/started_job.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,29 +14,13 @@
 enum { PROMPT = 7, NEW = 5, READ = PROMPT + NEW - 1 };
 
 /* The first case of a line, placed, with weights that are not those of the beginning, and run. */
-struct made {
-    struct options o;
-    struct plan p;
-    struct job j;
-};
-
-static void must_run(struct made *m, const char *line)
+static void must_run(struct job *j, struct plan p)
 {
-    struct err e = {""};
-
-    must_plan(&m->p, &m->o, line);
-    cr_assert_eq(m->p.n, 1, "%s makes %d cases", line, m->p.n);
-    cr_assert_eq(job_open(&m->j, m->p.cases, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(job_place(&m->j, NULL, NULL, &e), OK, "%s: %s", line, e.msg);
-    job_move_weights(&m->j);
-    lm_forget(&m->j.lm.lm); /* convolutions have rows in front of a segment, too */
-    job_run(&m->j);
-}
-
-static void drop(struct made *m)
-{
-    job_close(&m->j);
-    drop_plan(&m->p, &m->o);
+    cr_assert_eq(p.n, 1, "%d cases", p.n);
+    must_start(j, p.cases);
+    job_move_weights(j);
+    lm_forget(&j->lm.lm); /* convolutions have rows in front of a segment, too */
+    job_run(j);
 }
 
 #define SIZES "--batch 2 --d-model 24 --heads 3 --d-inner 40 --layers 6 --threads 1"
@@ -76,29 +60,23 @@ Test(request, computes_what_one_pass_does, .timeout = 300)
 
     for (int i = 0; variants[i]; i++) {
         const char *const name = variants[i]->name;
-        struct made request, pass;
+        struct job request, pass;
         char line[256];
 
         if (depends_on_cuts(name))
             continue;
         snprintf(line, sizeof(line), "-w request -b ref -V %s --mem %d --seq %d " SIZES, name,
                  PROMPT, NEW);
-        struct options o;
         struct plan p;
-        struct err e;
-        cr_assert_eq(parse_words(&o, line, &e), OK, "%s", e.msg);
-        const bool can = plan_make(&p, &o, &e) == OK && !p.cases->unsupported;
-        drop_plan(&p, &o);
-        if (!can)
+        if (try_plan(&p, line, &failure) != OK || p.cases->unsupported)
             continue;
-        must_run(&request, line);
-        snprintf(line, sizeof(line), "-w segment -b ref -V %s --mem 0 --seq %d " SIZES, name, READ);
-        must_run(&pass, line);
-        if (request.j.out_shape[2] > 1)
-            expect_rows(name, &request.j, &pass.j);
-        compared += request.j.out_shape[2] > 1;
-        drop(&request);
-        drop(&pass);
+        must_run(&request, p);
+        must_run(&pass, planned("-w segment -b ref -V %s --mem 0 --seq %d " SIZES, name, READ));
+        if (request.out_shape[2] > 1)
+            expect_rows(name, &request, &pass);
+        compared += request.out_shape[2] > 1;
+        job_close(&request);
+        job_close(&pass);
     }
     cr_expect_gt(compared, 80);
 }
@@ -106,22 +84,23 @@ Test(request, computes_what_one_pass_does, .timeout = 300)
 /* Reading again costs what is read again. */
 Test(request, costs_are_sums)
 {
-    struct made cached, again;
+    struct job cached, again;
 
-    must_run(&cached, "-w request -b ref -V alibi --mem 7 --seq 5 --mem-kind kv " SIZES);
-    must_run(&again, "-w request -b ref -V vanilla --mem-kind recompute --mem 7 --seq 5 " SIZES);
+    must_run(&cached, planned("-w request -b ref -V alibi --mem 7 --seq 5 --mem-kind kv " SIZES));
+    must_run(&again,
+             planned("-w request -b ref -V vanilla --mem-kind recompute --mem 7 --seq 5 " SIZES));
     double once = 0, anew = 0;
     for (int t = 0; t < NEW; t++) {
-        once += lm_flop(&cached.j.lm.lm, 2, t ? 1 : PROMPT, t ? PROMPT + t - 1 : 0, 1);
-        anew += lm_flop(&again.j.lm.lm, 2, PROMPT + t, 0, 1);
+        once += lm_flop(&cached.lm.lm, 2, t ? 1 : PROMPT, t ? PROMPT + t - 1 : 0, 1);
+        anew += lm_flop(&again.lm.lm, 2, PROMPT + t, 0, 1);
     }
-    cr_expect_eq(job_flop(&cached.j), once);
-    cr_expect_eq(job_flop(&again.j), anew);
+    cr_expect_eq(job_flop(&cached), once);
+    cr_expect_eq(job_flop(&again), anew);
     cr_expect(anew > 2 * once);
-    cr_expect(job_bytes(&again.j) > 0 && job_bytes(&cached.j) > 0);
-    cr_expect_eq(job_tokens(&cached.j), 2 * NEW);
-    drop(&cached);
-    drop(&again);
+    cr_expect(job_bytes(&again) > 0 && job_bytes(&cached) > 0);
+    cr_expect_eq(job_tokens(&cached), 2 * NEW);
+    job_close(&cached);
+    job_close(&again);
 }
 
 /* Two runs with a clock that counts. */
@@ -132,12 +111,11 @@ Test(request, times_between_marks)
 {
     struct token_times t = {0};
     struct sample s = {0};
-    struct err e;
     int64_t at[4];
     struct job j = {.mark_ns = at, .n_marks = 4};
 
     memcpy(at, (const int64_t[]){100, 150, 157, 160}, sizeof(at));
-    cr_assert_eq(token_times_reserve(&t, &j, 2, &e), OK);
+    cr_assert_eq(token_times_reserve(&t, &j, 2, &failure), OK);
     token_times_add(&t, &j);
     memcpy(at, (const int64_t[]){0, 70, 71, 76}, sizeof(at));
     token_times_add(&t, &j);
@@ -150,14 +128,14 @@ Test(request, times_between_marks)
     token_times_put(&t, &s); /* a block begins anew */
     cr_expect(s.first_ns == 0 && s.token_ns == 0 && s.token_p99_ns == 0);
 
-    struct made m;
-    must_run(&m, "-w request -b ref -V xl --mem 3 --seq 2 " SIZES);
-    cr_expect_eq(m.j.n_marks, 3);
-    m.j.clock_ns = tick;
+    struct job m;
+    must_run(&m, planned("-w request -b ref -V xl --mem 3 --seq 2 " SIZES));
+    cr_expect_eq(m.n_marks, 3);
+    m.clock_ns = tick;
     now = 42;
-    job_run(&m.j);
+    job_run(&m);
     for (int i = 0; i < 3; i++)
-        cr_expect_eq(m.j.mark_ns[i], 42);
-    drop(&m);
+        cr_expect_eq(m.mark_ns[i], 42);
+    job_close(&m);
     token_times_free(&t);
 }

@@ -3,11 +3,11 @@
  * No setting is accepted and ignored: each changes what some model computes, or how it is trained. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
+#include "tests/support/failure.h"
 #include "tests/support/setting_tries.h"
-#include "variants/model/settings.h"
+#include "variants/model/config/settings.h"
 #include "variants/parts/parts.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 
 enum { D = 32, H = 4, L = 160, V = 11 };
@@ -71,7 +71,6 @@ static enum rope_scaling scaling_of(const char *name)
 static bool run(struct bench_case *c, const struct bench_case *like, const struct variant *v,
                 const char *line, enum rope_scaling scaling, struct job *j)
 {
-    struct err e;
     int dh, F;
 
     *c = *like;
@@ -94,7 +93,7 @@ static bool run(struct bench_case *c, const struct bench_case *like, const struc
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         *j = (struct job){0};
         c->mem_kind = kinds[i];
-        if (job_open(j, c, &e) == OK && job_place(j, NULL, NULL, &e) == OK) {
+        if (job_open(j, c, &failure) == OK && job_place(j, NULL, NULL, &failure) == OK) {
             job_run(j);
             return true;
         }
@@ -137,8 +136,6 @@ Test(settings_run, variants_obey_what_they_list, .timeout = 600)
             }
             cr_expect_eq(changes, runs, "%s lists %s", variants[v]->name, lines[k][0]);
         }
-    for (int i = 0; i < 2; i++)
-        drop_plan(&p[i], &o[i]);
 }
 
 Test(settings_run, each_changes_something, .timeout = 600)
@@ -178,6 +175,4 @@ Test(settings_run, each_changes_something, .timeout = 600)
         }
         cr_expect(changes, "%s changes nothing", s->name);
     }
-    for (int i = 0; i < 2; i++)
-        drop_plan(&p[i], &o[i]);
 }

@@ -4,21 +4,17 @@
  * of its control. */
 #include "harness/worker/workload.h"
 #include "tests/support/command_line.h"
+#include "tests/support/started_job.h"
 #include "variants/systems.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-enum { LINE = 512 };
-
 /* A model's output is that of the second segment, unless its positions end with the first: its memory is
  * then its own. */
-static void run(struct job *j, const struct bench_case *c, const char *line)
+static void run(struct job *j, const struct bench_case *c)
 {
-    struct err e;
-
-    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", line, e.msg);
-    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", line, e.msg);
+    must_start(j, c);
     job_move_weights(j);
     job_run(j);
     if (workload_is_model(c->workload) && !config_mem(&c->config)->cached) {
@@ -28,38 +24,34 @@ static void run(struct job *j, const struct bench_case *c, const char *line)
 }
 
 /* Of the same sizes as the case. A variant without a control is that of its own options. */
-static void plan_control(struct plan *p, struct options *o, const struct bench_case *c)
+static struct plan plan_control(const struct bench_case *c)
 {
-    char line[LINE];
+    const struct plan p =
+        planned("-b ref --threads 1 --d-model 32 --heads 4 --d-inner 64 --seq %d -w %s --layers %d "
+                "--mem %d -V %s",
+                c->seq, workload_name[c->workload], c->layers, c->mem,
+                c->variant->control ? c->variant->control : c->variant->name);
 
-    snprintf(line, sizeof(line),
-             "-b ref --threads 1 --d-model 32 --heads 4 --d-inner 64 --seq %d -w %s --layers %d "
-             "--mem %d -V %s",
-             c->seq, workload_name[c->workload], c->layers, c->mem,
-             c->variant->control ? c->variant->control : c->variant->name);
-    must_plan(p, o, line);
-    cr_assert_eq(p->n, 1, "%s", line);
+    cr_assert_eq(p.n, 1, "%d cases", p.n);
+    return p;
 }
 
 /* Returns 0 for what has no control: the first variant itself. */
 static int expect_its_idea(const struct system *s, const struct bench_case *c)
 {
-    struct options o;
-    struct plan p;
+    const struct plan p = plan_control(c);
     struct job own, control;
 
-    plan_control(&p, &o, c);
     const bool itself = strcmp(c->repro, p.cases->repro) == 0;
     if (!itself) {
-        run(&own, c, s->run);
-        run(&control, p.cases, p.cases->repro);
+        run(&own, c);
+        run(&control, p.cases);
         cr_expect(job_outputs_differ(&own, &control), "%s: %s computes what %s does", s->name,
                   c->repro, p.cases->repro);
         job_close(&own);
         job_close(&control);
     }
     cr_expect(!itself || !c->variant->control, "%s: %s is its control", s->name, s->run);
-    drop_plan(&p, &o);
     return !itself;
 }
 
@@ -68,20 +60,15 @@ Test(systems_run, each_command_runs_its_idea, .timeout = 300)
     int n = 0, themselves = 0;
 
     for (const struct system *s = systems; s->name; s++) {
-        struct options o;
-        struct plan p;
-        char line[LINE];
         if (!s->run || strncmp(s->run, "train ", strlen("train ")) == 0)
             continue;
-        snprintf(line, sizeof(line),
-                 "-b ref --threads 1 --d-model 32 --heads 4 --d-inner 64 --seq 160%s %s",
-                 strstr(s->run, "--mem ") ? "" : " --mem 80", s->run);
-        must_plan(&p, &o, line);
+        struct plan p =
+            planned("-b ref --threads 1 --d-model 32 --heads 4 --d-inner 64 --seq 160%s %s",
+                    strstr(s->run, "--mem ") ? "" : " --mem 80", s->run);
         plan_drop_unsupported(&p);
         cr_expect_gt(p.n, 0, "%s: %s runs nothing", s->name, s->run);
         for (int i = 0; i < p.n; i++, n++)
             themselves += !expect_its_idea(s, &p.cases[i]);
-        drop_plan(&p, &o);
     }
     cr_expect_gt(n, 100);
     cr_expect_eq(themselves, 3,

@@ -2,11 +2,11 @@
  *
  * The child's side of the protocol: it serves a whole conversation, answers nonsense with a
  * failure, and ends when its parent does. */
-#include "harness/learn/score_child.h"
+#include "harness/learn/score/score_child.h"
 #include "harness/worker/reference.h"
 #include "tests/support/command_line.h"
+#include "tests/support/failure.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -119,48 +119,37 @@ Test(serve, a_child_whose_parent_is_gone_ends)
 Test(serve, memory_of_a_cell_in_a_process_that_had_more)
 {
     enum { MUCH = 64 << 20 };
-    struct options o;
-    struct plan p;
     struct worker s;
-    struct err e = {""};
-    char *const before = malloc(MUCH);
+    char *const before = room(1, MUCH);
 
-    cr_assert_not_null(before);
     memset(before, 1, MUCH);
     cr_expect_eq(before[MUCH - 1], 1);
-    free(before);
-    must_plan(&p, &o, ONE_CASE);
-    cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(worker_place(&s, &e), OK, "%s", e.msg);
+    struct plan p = planned(ONE_CASE);
+    MUST(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &failure));
+    MUST(worker_place(&s, &failure));
     worker_close(&s);
     cr_expect(s.report.rss_peak_bytes >= s.report.rss_before_bytes, "%g below %g",
               s.report.rss_peak_bytes, s.report.rss_before_bytes);
-    drop_plan(&p, &o);
 }
 
 /* A reference is compared with itself: numbers that are none are not its expectation. */
 Test(serve, a_reference_says_whether_it_is_finite)
 {
-    struct options o;
-    struct plan p;
-
-    must_plan(&p, &o, ONE_CASE);
+    struct plan p = planned(ONE_CASE);
     for (int bad = 0; bad < 2; bad++) {
         const struct bench_case *const c = &p.cases[0];
         struct worker s;
-        struct err e = {""};
         int file = -1;
         char detail[LINE_SIZE];
-        cr_assert_eq(reference_open(&file, &e), OK, "%s", e.msg);
-        cr_assert_eq(worker_open(&s, c, ROLE_MAKE, file, NULL, &e), OK, "%s", e.msg);
+        MUST(reference_open(&file, &failure));
+        MUST(worker_open(&s, c, ROLE_MAKE, file, NULL, &failure));
         if (bad) /* norms take the root of a negative number */
             s.job.config.ln_eps = -1e30f;
-        cr_assert_eq(worker_place(&s, &e), OK, "%s", e.msg);
+        MUST(worker_place(&s, &failure));
         cr_expect_eq(report_is_wrong(c, &s.report, detail), bad == 1);
         worker_close(&s);
         close(file);
     }
-    drop_plan(&p, &o);
 }
 
 /* Every timed call of a cold block finds the caches swept: each byte that stands for a cache line
@@ -168,51 +157,40 @@ Test(serve, a_reference_says_whether_it_is_finite)
 Test(serve, cold_blocks_sweep_before_every_call)
 {
     enum { CALLS = 3 };
-    struct options o;
-    struct plan p;
     struct worker s;
     struct sample x;
-    struct err e = {""};
 
-    must_plan(&p, &o, ONE_CASE " --cache cold");
-    cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &e), OK, "%s", e.msg);
-    cr_assert_eq(worker_place(&s, &e), OK, "%s", e.msg);
+    struct plan p = planned(ONE_CASE " --cache cold");
+    MUST(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &failure));
+    MUST(worker_place(&s, &failure));
     cr_assert(s.flush && s.flush_bytes >= 64);
     const size_t last = (s.flush_bytes - 1) / 64 * 64;
     const int first_was = s.flush[0], last_was = s.flush[last];
-    cr_assert_eq(worker_block(&s, CALLS, false, &x, &e), OK, "%s", e.msg);
+    MUST(worker_block(&s, CALLS, false, &x, &failure));
     cr_expect_eq(s.flush[0], first_was + CALLS);
     cr_expect_eq(s.flush[last], last_was + CALLS);
     cr_expect(x.calls == CALLS && x.wall_ns > 0);
     worker_close(&s);
-    drop_plan(&p, &o);
 }
 
 /* Each backend that provides row operations is named, once. */
 Test(serve, rows_are_named_after_all_that_give_them)
 {
     for (int b = 0; backends[b]; b++) {
-        struct options o;
-        struct plan p;
         struct worker s;
-        struct err e = {""};
-        char line[512];
         if (backend_usable(backends[b], NULL) != OK)
             continue;
-        snprintf(line, sizeof(line),
-                 "-b %s -V xl -w layer --seq 4 --mem 2 --d-model 16 --heads 2 --threads 1 "
-                 "--pin none",
-                 backends[b]->name);
-        must_plan(&p, &o, line);
-        cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &e), OK, "%s", e.msg);
+        struct plan p =
+            planned("-b %s -V xl -w layer --seq 4 --mem 2 --d-model 16 --heads 2 --threads 1 "
+                    "--pin none",
+                    backends[b]->name);
+        MUST(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &failure));
         const char *const *from = s.job.engine.provider;
         cr_expect(strncmp(s.report.rows_from, from[OP_softmax], strlen(from[OP_softmax])) == 0);
-        cr_expect(strstr(s.report.rows_from, from[OP_norm]), "%s", s.report.rows_from);
-        cr_expect(strstr(s.report.rows_from, from[OP_gate]), "%s", s.report.rows_from);
+        HAS(s.report.rows_from, from[OP_norm], from[OP_gate]);
         cr_expect_eq(!strchr(s.report.rows_from, '+'), from[OP_softmax] == from[OP_norm] &&
                                                            from[OP_softmax] == from[OP_act] &&
                                                            from[OP_softmax] == from[OP_gate]);
         worker_close(&s);
-        drop_plan(&p, &o);
     }
 }

@@ -2,8 +2,7 @@
  *
  * Attention as data: a position scheme fills it in and a backend executes it (backend.h). A zeroed
  * member always means "without". */
-#ifndef ATTN_H
-#define ATTN_H
+#pragma once
 
 #include "mask.h"
 
@@ -268,5 +267,3 @@ double attn_bytes(const struct attn *a);
  * Strides and pointers to q, k, v, o stay, hence also key 0 and its stream position. Terms per pair
  * (add) remain valid only while M is unchanged; position steps belong to one shape. */
 void attn_resize(struct attn *a, int L, int M);
-
-#endif

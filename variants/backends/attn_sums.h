@@ -3,8 +3,7 @@
  * Gradients of terms that sequences and heads may share. Each (sequence, head) fills its own sums;
  * afterwards they are added in a fixed order, so that results do not depend on the number of
  * threads. This header says which sums exist and how long they are. */
-#ifndef ATTN_SUMS_H
-#define ATTN_SUMS_H
+#pragma once
 
 #include "attn.h"
 
@@ -48,5 +47,3 @@ const char *attn_grad_fault(const struct attn *a, const struct attn_grad *d);
 
 /* Abort if it does not. */
 void attn_grad_check(const struct attn *a, const struct attn_grad *d);
-
-#endif

@@ -3,6 +3,7 @@
  * The list of backends, inheritance, and selection of an attention implementation. */
 #include "backend.h"
 #include "list.h"
+#include "outside.h"
 #include "variants/base/arena.h"
 
 #include <omp.h>
@@ -14,6 +15,10 @@
     extern const struct backend backend_##name __attribute__((weak, visibility("hidden")));
 BACKENDS(X)
 #undef X
+/* Nor does it load kernels. */
+const struct backend *outside_find(const char *name) __attribute__((weak, visibility("hidden")));
+enum status outside_open(const struct backend *b, int threads, struct err *e)
+    __attribute__((weak, visibility("hidden")));
 
 #define BUILT_0(name)
 #define BUILT_1(name) &backend_##name,
@@ -35,7 +40,7 @@ const struct backend *backend_find(const char *name)
     for (int i = 0; backends[i]; i++)
         if (strcmp(backends[i]->name, name) == 0)
             return backends[i];
-    return NULL;
+    return outside_find ? outside_find(name) : NULL;
 }
 
 const struct backend *backend_acting(const struct backend *b, enum elem elem)
@@ -75,11 +80,7 @@ const struct backend *backend_parent(const struct backend *b)
     return strcmp(b->inherits, "simd") == 0 ? simd[cpu_isa()] : backend_find(b->inherits);
 }
 
-const char *lacks_nothing(enum elem elem)
-{
-    (void)elem;
-    return NULL;
-}
+const char *lacks_nothing(enum elem elem) { return NULL; }
 
 static const char *lacks_narrow(enum elem elem)
 {
@@ -125,11 +126,11 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
     if (!b)
         return fail(e, E_UNSUPPORTED, "backend %s was not built in  -> see: bench list backends",
                     name);
-    enum status st = backend_usable(b, e);
-    if (st == OK && b->open)
-        st = b->open(threads, e);
-    if (st != OK)
-        return st;
+    TRY(backend_usable(b, e));
+    if (backend_is_outside(name))
+        TRY(outside_open(b, threads, e));
+    if (b->open)
+        TRY(b->open(threads, e));
     *g = (struct engine){.backend = b, .impl = impl, .threads = threads};
     g->isa = engine_isa(g, ELEM_F32);
     inherit(g);
@@ -148,11 +149,9 @@ void engine_bind(struct engine *g, struct arena *a)
 enum status engine_place(struct engine *g, struct arena *a, struct err *e)
 {
     engine_bind(g, a);
-    const enum status st = arena_place(a, HUGE_NEVER, NULL, NULL, e);
-
-    if (st == OK)
-        engine_bind(g, a);
-    return st;
+    TRY(arena_place(a, HUGE_NEVER, NULL, NULL, e));
+    engine_bind(g, a);
+    return OK;
 }
 
 char *engine_room_here(const struct engine *g)
@@ -246,4 +245,12 @@ enum status engine_attn_backward(const struct engine *g, const struct attn_impl 
     return fail(e, E_UNSUPPORTED,
                 "backend %s has no backward pass for its attention %s  -> use another backend",
                 g->backend->name, impl->name);
+}
+
+bool gemm_of_overlapping_rows(const struct gemm *g)
+{
+    if (g->lda >= (g->ta ? g->m : g->k) && g->ldb >= (g->tb ? g->k : g->n))
+        return false;
+    backend_ref.ops.gemm(g);
+    return true;
 }

@@ -3,8 +3,7 @@
  * The execution side of the backend interface. A position scheme describes attention as data
  * (`struct attn`); a backend executes that data and is independent of schemes. A backend is a table
  * of operations; those it lacks come from the backend it inherits. */
-#ifndef BACKEND_H
-#define BACKEND_H
+#pragma once
 
 #include "attn.h"
 #include "variants/base/base.h"
@@ -503,6 +502,10 @@ static inline void mm_here(const struct engine *g, enum mm_form form, int m, int
     g->ops.gemm(&p);
 }
 
+/* Rows of a or b lie closer than they are wide, which BLAS refuses and a caller's strides may say: then
+ * the product is made here, by ref. */
+bool gemm_of_overlapping_rows(const struct gemm *g);
+
 /* `impl` may be NULL. E_UNSUPPORTED as backend_usable, or if the backend has no implementation
  * `impl`. */
 enum status engine_open(struct engine *g, const char *name, int threads, const char *impl,
@@ -540,5 +543,3 @@ enum status engine_attn(const struct engine *g, const struct attn *a, const stru
 /* OK if `impl`, chosen by engine_attn, can run backward; else E_UNSUPPORTED naming it. */
 enum status engine_attn_backward(const struct engine *g, const struct attn_impl *impl,
                                  struct err *e);
-
-#endif

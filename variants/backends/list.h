@@ -3,8 +3,7 @@
  * Every backend besides ref and the levels of instructions (ISA_LIST): a file
  * variants/backends/NAME.c that defines backend_NAME, and a row here: its name, whether this build
  * has it, and the package without which a build does not; "" = it needs none. */
-#ifndef BACKENDS_LIST_H
-#define BACKENDS_LIST_H
+#pragma once
 
 /* clang-format off */
 /* X(name, built, package) */
@@ -12,5 +11,3 @@
     X(openblas, HAVE_OPENBLAS, "libopenblas-openmp-dev") \
     X(onednn, HAVE_ONEDNN, "libdnnl-dev")
 /* clang-format on */
-
-#endif

@@ -3,8 +3,7 @@
  * Which keys a query sees. A mask is one sparse pattern over stream positions, hence independent of
  * how the stream is cut into segments; a sight is what one head of one attention call sees:
  * causality, window and mask combined. */
-#ifndef MASK_H
-#define MASK_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -95,5 +94,3 @@ void sight_bits(const struct sight *s, int i, uint64_t *bits);
  * which at least one is set; false if there are none. `group` divides 64; r->to is a multiple of it
  * or `end`. */
 bool bits_next(const uint64_t *bits, int group, int end, struct range *r);
-
-#endif

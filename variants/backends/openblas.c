@@ -3,8 +3,8 @@
  * OpenBLAS: matrix products by cblas_sgemm, everything else from the best SIMD level. Only the
  * OpenMP build is accepted: it shares libgomp (or libomp) with our own parallel regions, so there
  * is one pool that is pinned once; the threads of the pthread build cannot be pinned. */
+#include "recur.h"
 #include "variants/backends/composed/composed.h"
-#include "variants/backends/recur.h"
 
 #include <cblas.h>
 #include <omp.h>
@@ -29,6 +29,8 @@ static void gemm_openblas(const struct gemm *g)
 {
     const int threads = omp_get_max_threads();
 
+    if (gemm_of_overlapping_rows(g))
+        return;
     omp_set_num_threads(g->threads);
     product(g);
     omp_set_num_threads(threads);
@@ -54,7 +56,6 @@ static const char *config(void) { return openblas_get_config(); }
 /* The ISA level of the kernels that OpenBLAS chose for this CPU. */
 static enum isa core_isa(enum elem elem)
 {
-    (void)elem;
 #if defined(__aarch64__)
     return cpu_isa_unmasked(); /* all its kernels for arm64 are of NEON or above */
 #else

@@ -21,8 +21,7 @@
  * q comes times `scale`. A write gate multiplies k_t v_t^T and the k_t of z by exp(i_t). S and z
  * are then stored times exp(-m_t), m_t = max(g_t + m_{t-1}, i_t), which keeps them finite for any
  * gate; the bound 1 becomes exp(-m_t). Outputs do not depend on m, a constant in backward. */
-#ifndef RECUR_H
-#define RECUR_H
+#pragma once
 
 #include "backend.h"
 
@@ -139,5 +138,3 @@ static inline ptrdiff_t recur_state(const struct recur *r, int b, int hs)
 {
     return (ptrdiff_t)b * r->Hs + hs;
 }
-
-#endif

@@ -5,10 +5,9 @@
  * what they are given. No cut decides how a number is summed, except between the keys of a few
  * queries (struct split_few). Cuts of an output lie between cache lines where its rows are whole
  * lines. */
-#ifndef SPLIT_H
-#define SPLIT_H
+#pragma once
 
-#include "variants/backends/attn.h"
+#include "attn.h"
 #include "variants/base/base.h"
 
 enum { SPLIT_LINE = 16 }; /* floats of a cache line */
@@ -108,5 +107,3 @@ static inline int split_slice_at(int dv, int width, int t, int slices)
 /* Width of the blocks in which each of B sequences has its n independent channels: `most`, halved
  * as long as there are fewer blocks than threads and a block is longer than a line. */
 int split_channels(int B, int n, int most, int threads);
-
-#endif

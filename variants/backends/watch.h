@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention whose probabilities are seen, for what looks into trained models. */
-#ifndef WATCH_H
-#define WATCH_H
+#pragma once
 
 #include "backend.h"
 
@@ -42,5 +41,3 @@ static inline void attn_seen(const struct engine *g, struct attn_place at, const
 void attn_probabilities(const struct engine *g, const struct attn_place *at, const struct attn *a,
                         double *p, double *work);
 size_t attn_probabilities_work(const struct attn *a);
-
-#endif

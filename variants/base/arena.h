@@ -4,8 +4,7 @@
  *
  * Sizes come from running the same bind code twice: first over a counting arena (all zero), then
  * over a placed one. After bind nothing allocates. */
-#ifndef ARENA_H
-#define ARENA_H
+#pragma once
 
 #include "base.h"
 
@@ -51,5 +50,3 @@ enum status arena_place(struct arena *a, enum huge_pages huge,
                         enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
                         void *arg, struct err *e);
 void arena_release(struct arena *a);
-
-#endif

@@ -5,8 +5,7 @@
  * External errors (bad input, no memory, a full disk) are returned as an `enum status` with one
  * line in `struct err`. Internal errors abort in CHECK, and NEED ends the program. Nothing below
  * main prints or exits otherwise. */
-#ifndef BASE_H
-#define BASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,11 +61,14 @@ _Noreturn void check_failed(const char *cond, const char *file, int line);
 #define NEED(memory) ((memory) ? (void)0 : end_without_memory())
 _Noreturn void end_without_memory(void);
 
+/* Such memory for free(): n zeroed elements of `size` bytes, and a formatted text. */
+void *need_room(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
+char *need_text(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2), malloc, returns_nonnull));
+
 static inline int min_int(int a, int b) { return a < b ? a : b; }
 static inline int max_int(int a, int b) { return a > b ? a : b; }
 static inline int64_t min_wide(int64_t x, int64_t y) { return x < y ? x : y; }
 static inline int64_t max_wide(int64_t x, int64_t y) { return x > y ? x : y; }
 static inline int clamp_int(int x, int lo, int hi) { return x < lo ? lo : x > hi ? hi : x; }
 static inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What this CPU may execute, limited by a mask that the user (--max-isa) and the tests can lower.
  * The mask is the program's only mutable global. */
-#ifndef CPU_H
-#define CPU_H
+#pragma once
 
 #include "base.h"
 
@@ -55,5 +54,3 @@ void cpu_hypervisor(char signature[HYPERVISOR_SIZE]);
 
 /* Denormal operands and results become zeros in the calling thread: a denormal costs 2x. */
 void cpu_flush_denormals(void);
-
-#endif

@@ -35,8 +35,7 @@
  * The last block is filled up with zeros, of q4_1 with any numbers. The number that a q stands for
  * is scale q, rounded to float. Where a block holds what is not finite, all of its numbers are
  * NaN. */
-#ifndef ELEM_H
-#define ELEM_H
+#pragma once
 
 #include "base.h"
 
@@ -146,5 +145,3 @@ static inline uint16_t bf16_of(float x)
     to = (bits & 0x7fffffff) > exponent ? bits >> 16 | 0x40 : to;
     return (uint16_t)to;
 }
-
-#endif

@@ -4,17 +4,12 @@
  * before anything of it is read. */
 #include "gguf.h"
 
-#include "json_text.h"
-
 #include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
     MAGIC_BYTES = 4,

@@ -3,8 +3,7 @@
  * The GGUF format, versions 2 and 3, little endian: a header of keys and values, the list of tensors,
  * their numbers, each tensor aligned. Read only. Its tensors become those of a safetensors file, its
  * keys a JSON object; the names stay. */
-#ifndef GGUF_H
-#define GGUF_H
+#pragma once
 
 #include "safetensors.h"
 
@@ -16,5 +15,3 @@ bool gguf_is(const char *path);
 /* Map and check a file; *keys is released by the caller. Texts, numbers and flags are values of
  * *keys; arrays are lists. E_IO with a message that names the file and what is wrong in it. */
 enum status gguf_open(struct safetensors *s, json_t **keys, const char *path, struct err *e);
-
-#endif

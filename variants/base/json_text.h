@@ -2,8 +2,7 @@
  *
  * JSON from text and to text, with jansson, which without memory loses characters and keys, calls
  * that an error of syntax or none at all, or stops the program. */
-#ifndef JSON_TEXT_H
-#define JSON_TEXT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@ json_t *json_read(const char *text, size_t n, size_t flags, json_error_t *why);
 
 /* json_dumps: to be freed; NULL without memory. */
 char *json_write(const json_t *json, size_t flags);
-
-#endif

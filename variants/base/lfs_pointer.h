@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a clone without Git LFS has in place of a large file: a few lines that name it. */
-#ifndef LFS_POINTER_H
-#define LFS_POINTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -16,5 +15,3 @@ static inline bool is_lfs_pointer(const void *bytes, size_t n)
 
     return n >= sizeof(begin) - 1 && memcmp(bytes, begin, sizeof(begin) - 1) == 0;
 }
-
-#endif

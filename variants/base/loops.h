@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What plain loops over numbers share. Products of matrices and row operations are a backend's. */
-#ifndef LOOPS_H
-#define LOOPS_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ static inline float dot_in_lanes(const float *x, const float *y, int n)
         sum += x[i] * y[i];
     return sum;
 }
-
-#endif

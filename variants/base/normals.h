@@ -2,8 +2,7 @@
  *
  * Box-Muller on blocks of random bits. Every level of instructions gives the same floats: IEEE
  * operations in one order, no fused multiply-add, no function of the C library. */
-#ifndef NORMALS_H
-#define NORMALS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ typedef void normals_fn(double z[2][NORMALS_PAIRS], const uint32_t u[NORMALS_PAI
                         const uint32_t v[NORMALS_PAIRS]);
 
 normals_fn normals_base, normals_avx2;
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Bytes of unknown origin (names of files, strings in them) on one line of a terminal or a table:
  * which of them stand as they are, and how the others are written. */
-#ifndef PRINTABLE_H
-#define PRINTABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ void printable_escape(char out[PRINTABLE_ESCAPE], char byte);
 /* Copy into dst[size] with such bytes escaped. False if it had to be cut (never inside a character
  * or an escape). */
 bool printable_copy(char *dst, size_t size, const char *src);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Counter-based random numbers (Random123's Philox4x32-10): number n of a stream is a pure
  * function of (seed, stream, n), so any number of threads draws the same values. */
-#ifndef RNG_H
-#define RNG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ double rng_uniform(uint64_t seed, uint64_t stream, uint64_t n);
 
 /* x[0..n) = mean + sd * N(0,1), numbers 0..n-1 of the stream. */
 void rng_normal(float *x, size_t n, uint64_t seed, uint64_t stream, float mean, float sd);
-
-#endif

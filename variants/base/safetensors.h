@@ -3,8 +3,7 @@
  * The safetensors format: eight bytes of header length, a JSON header, the tensors back to back. A
  * header that does not describe the file's bytes exactly is an error that names the file. Files of
  * ours have aligned tensors of F32 and I32; published ones any (safetensors_open_published). */
-#ifndef SAFETENSORS_H
-#define SAFETENSORS_H
+#pragma once
 
 #include "base.h"
 
@@ -91,5 +90,3 @@ enum status safetensors_fail(const struct safetensors *s, struct err *e, const c
 /* Write `n` tensors and `n_meta` key/value pairs beside `path` (half.h), sync, and rename over it. */
 enum status safetensors_write(const char *path, const struct tensor *tensors, int n,
                               const char *const *meta, int n_meta, struct err *e);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Blocks of numbers of GGUF files (ggml, ggml-common.h): some numbers of a row with what they have in
  * common. Read only: products and sums are those of the program that writes them, in float. */
-#ifndef TENSOR_BLOCKS_H
-#define TENSOR_BLOCKS_H
+#pragma once
 
 #include "safetensors.h"
 
@@ -22,5 +21,3 @@ extern const float fp4_number[16];
 
 /* IEEE binary16, exactly. */
 float half_float(uint16_t half);
-
-#endif

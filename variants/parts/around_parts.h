@@ -3,8 +3,7 @@
  * The parts of attention, in the order in which they declare their parameters: NAME is a word here
  * and is defined in model/attention/NAME.c. term_NAME adds to scores, head_NAME maps queries, keys,
  * values or outputs of heads. The hooks that a part has: model/attention/around.h. */
-#ifndef AROUND_PARTS_H
-#define AROUND_PARTS_H
+#pragma once
 
 /* clang-format off */
 #define AROUND_PARTS(X) \
@@ -17,5 +16,3 @@
 struct around_part;
 AROUND_PARTS(X)
 #undef X
-
-#endif

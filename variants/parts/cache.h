@@ -4,8 +4,7 @@
  * followed by new ones, so that attention reads one contiguous list of keys. When the slack is used
  * up the last M rows move to the front: at most one copy per row. The first rows of all may stay
  * while those behind them are dropped; they then move along. */
-#ifndef CACHE_H
-#define CACHE_H
+#pragma once
 
 #include "variants/base/arena.h"
 
@@ -36,5 +35,3 @@ int64_t cache_base(const struct cache *c);
  * are dropped (with stay 0 the last keep rows of [m; h] remain). */
 void cache_commit(struct cache *c, int L);
 void cache_clear(struct cache *c);
-
-#endif

@@ -4,10 +4,17 @@
  * choices is an array of rows; options, columns of tables, filter keys, repro lines, keys of files
  * and comparisons are loops over rows. A row says where the value lies in its struct and how it is
  * written. */
-#ifndef CHOICE_H
-#define CHOICE_H
+#pragma once
 
 #include "variants/base/base.h"
+
+/* The largest sizes, on command lines and in files: no product of a few of them leaves its type. */
+enum {
+    MAX_WIDTH = 1 << 20,
+    MAX_LAYERS = 1 << 10,
+    MAX_DISTANCE = 1 << 28, /* tokens */
+    MAX_STATE = 1 << 28,    /* numbers that a recurrent layer carries for a sequence */
+};
 
 struct config;
 
@@ -125,5 +132,3 @@ bool choice_applies(const struct choice *row, const struct config *c, enum scope
 
 /* The i-th word that the row takes; NULL after the last, and where it takes no words. */
 const char *choice_word(const struct choice *row, int i);
-
-#endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The numbers of collaborative heads (variants/collaborative.c; equations:
- * variants/model/attention/sublayer_collab.c). */
-#ifndef COLLAB_H
-#define COLLAB_H
+ * The numbers of collaborative heads (variants/collaborative.c). */
+#pragma once
 
 #include "parts.h"
 
@@ -20,5 +18,3 @@ static inline const struct collab *collab_of(const struct config *c)
 {
     return config_numbers(c, SLOT_MIXER);
 }
-
-#endif

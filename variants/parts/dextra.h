@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * DExTra, the map of DeLighT: its own numbers, and the list of its stages with their widths. */
-#ifndef DEXTRA_H
-#define DEXTRA_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -49,5 +48,3 @@ struct stages {
 
 /* Those of a model's nth attention. */
 struct stages dextra_stages(const struct config *c, int nth);
-
-#endif

@@ -137,7 +137,6 @@ static const struct choice dextra_choices[] = {
 
 static void dextra_usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct dextra *)numbers = (struct dextra){
         .depth = {4, 8}, .width = {2, 3}, .groups = 8, .shuffle = true, .act = GLT_GELU};
 }

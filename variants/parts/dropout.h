@@ -5,8 +5,7 @@
  * is the same for any number of threads and for a resumed run, and backward recomputes masks
  * instead of storing them. Where ranks divide a batch, each counts its elements from their place in
  * the whole batch, so that any number of ranks draws the same masks. */
-#ifndef DROPOUT_H
-#define DROPOUT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ struct dropout {
 /* Drop from x [n], or apply the same mask to a gradient. x lies sequence by sequence; positions are
  * the same for all, and so is what is dropped of them. */
 void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n, int threads);
-
-#endif

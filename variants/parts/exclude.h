@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Features that do not go with all others: what a model has, how users say it, when it has it.
- * model/exclusions.c has the table of what each excludes; a part lists what it excludes itself.
+ * model/config/exclusions.c has the table of what each excludes; a part lists what it excludes itself.
  *
  * X(name, said, value, kind, has): in messages a feature is `said` and, where there is one, its
  * `value`; in lists it is `said` and its `kind`. `has` and `value` read the model `c`; they stand
  * in exclusions.c. Parts of attention say it themselves; `said` NULL = it is not said. */
-#ifndef EXCLUDE_H
-#define EXCLUDE_H
+#pragma once
 
 #include "around_parts.h"
 
@@ -67,6 +66,7 @@
     X(CONTENT_WHOLE, "mixer", c->mixer->name, "that chooses in a whole text only",                 \
       is_content(c) && !c->mixer->content->past)                                                   \
     X(STACK, "--stack", NULL, "", c->stack.n > 0)                                                  \
+    X(HYBRID, "--stack", NULL, "of recurrent layers", config_is_hybrid(c))                         \
     /* scores and outputs of heads */                                                              \
     AROUND_PARTS(PART_FEATURES)                                                                    \
     X(OUT_GATE, "--out-gate", out_gate_name[c->out_gate], "elementwise or headwise",               \
@@ -137,5 +137,3 @@ enum feature {
 };
 #undef X
 #define EXCLUDES(...) ((const enum feature[]){__VA_ARGS__, HAS_NO_MORE})
-
-#endif

@@ -30,7 +30,6 @@ static const struct choice span_choices[] = {
 
 static void span_usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct span *)numbers = (struct span){.ramp = 32, .max = 8192, .cost = 2e-6f};
 }
 

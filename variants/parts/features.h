@@ -14,8 +14,7 @@
  * largest feature is 1, and keys by a further e^-40 if the longest direction could make them
  * overflow. TRIG has features of both signs: nothing keeps the divisors from 0, which is why the
  * others exist. RELU does not estimate a softmax. */
-#ifndef FEATURES_H
-#define FEATURES_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -52,5 +51,3 @@ void features_forward(const struct engine *g, const struct config *c, const stru
 /* d_x from d_f, which is overwritten; x and f as in forward. */
 void features_backward(const struct engine *g, const struct config *c, const struct directions *of,
                        float *d_x, float *d_f, const float *f, const float *x, int rows);
-
-#endif

@@ -5,6 +5,33 @@
 #include "gate.h"
 #include "linear.h"
 
+#include <float.h>
+
+struct bias {
+    float start;
+};
+
+static const struct choice choices[] = {
+    ROW_REAL(struct bias, start, "gate_bias", -FLT_MAX, FLT_MAX,
+             "b_g of gates before training: the more, the less of y", .scope = SCOPE_LAYER,
+             SETTING),
+    {0},
+};
+
+static void usual(const struct config *c, void *numbers)
+{
+    *(struct bias *)numbers = (struct bias){c->gate == &gate_gru ? 2 : 1};
+}
+
+static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct bias), usual, NULL};
+
+static void add_bias(const struct config *c, const char *prefix, struct params *p)
+{
+    const struct bias *const b = config_numbers(c, SLOT_GATE);
+
+    params_vector(p, INIT_CONST, b->start, c->D, prefix, "bg");
+}
+
 /* work [rows,D] = src W_g^T, the last pre-activation of a gate, followed by the gate. */
 static void project_and_blend(const struct engine *g, const struct param *w, float *work,
                               const float *src, int rows, struct gate_op op)
@@ -21,15 +48,11 @@ static void project_and_blend(const struct engine *g, const struct param *w, flo
 
 /* ---- residual: x + y ---------------------------------------------------------------------- */
 
-static void no_params(const struct config *c, const char *prefix, struct params *p)
-{
-    (void)c, (void)prefix, (void)p;
-}
+static void no_params(const struct config *c, const char *prefix, struct params *p) {}
 
 static void residual_forward(const struct engine *g, const struct config *c, const struct param *w,
                              float *out, const float *x, float *y, int rows, float *work)
 {
-    (void)w, (void)work;
     g->ops.act(
         &(struct act){.y = out, .x = x, .add = y, .rows = rows, .n = c->D, .threads = g->threads});
 }
@@ -49,7 +72,6 @@ static void input_params(const struct config *c, const char *prefix, struct para
 static void input_forward(const struct engine *g, const struct config *c, const struct param *w,
                           float *out, const float *x, float *y, int rows, float *work)
 {
-    (void)c;
     project_and_blend(g, &w[WG], work, x, rows,
                       (struct gate_op){.kind = GATE_INPUT, .out = out, .x = x, .y = y});
 }
@@ -66,7 +88,7 @@ const struct gate gate_input = {.name = "input",
 static void biased_params(const struct config *c, const char *prefix, struct params *p)
 {
     input_params(c, prefix, p);
-    params_vector(p, INIT_CONST, 1, c->D, prefix, "bg");
+    add_bias(c, prefix, p);
 }
 
 static void output_forward(const struct engine *g, const struct config *c, const struct param *w,
@@ -74,11 +96,11 @@ static void output_forward(const struct engine *g, const struct config *c, const
 {
     const struct gate_op op = {.kind = GATE_OUTPUT, .out = out, .x = x, .y = y, .b = w[BG].data};
 
-    (void)c;
     project_and_blend(g, &w[WG], work, x, rows, op);
 }
 
 const struct gate gate_output = {.name = "output",
+                                 .numbers = &numbers,
                                  .n_matrices = 1,
                                  .params = biased_params,
                                  .work = 1,
@@ -92,11 +114,11 @@ static void highway_forward(const struct engine *g, const struct config *c, cons
 {
     const struct gate_op op = {.kind = GATE_HIGHWAY, .out = out, .x = x, .y = y, .b = w[BG].data};
 
-    (void)c;
     project_and_blend(g, &w[WG], work, x, rows, op);
 }
 
 const struct gate gate_highway = {.name = "highway",
+                                  .numbers = &numbers,
                                   .n_matrices = 1,
                                   .params = biased_params,
                                   .work = 1,
@@ -111,7 +133,7 @@ static void sigtanh_params(const struct config *c, const char *prefix, struct pa
 
     params_map(p, c->D, c->D, prefix, "ug.weight");
     params_stack(p, first, 2);
-    params_vector(p, INIT_CONST, 1, c->D, prefix, "bg");
+    add_bias(c, prefix, p);
 }
 
 static void sigtanh_forward(const struct engine *g, const struct config *c, const struct param *w,
@@ -133,6 +155,7 @@ static void sigtanh_forward(const struct engine *g, const struct config *c, cons
 }
 
 const struct gate gate_sigtanh = {.name = "sigtanh",
+                                  .numbers = &numbers,
                                   .n_matrices = 2,
                                   .params = sigtanh_params,
                                   .work = 2,
@@ -153,7 +176,7 @@ static void gru_params(const struct config *c, const char *prefix, struct params
         params_map(p, c->D, c->D, prefix, names[i]);
     params_stack(p, first + GRU_WR, 3);
     params_stack(p, first + GRU_UR, 2);
-    params_vector(p, INIT_CONST, 2, c->D, prefix, "bg");
+    add_bias(c, prefix, p);
 }
 
 /* Columns of P [rows,3D] += src U^T, followed by the gate that reads them. */
@@ -186,6 +209,7 @@ static void gru_forward(const struct engine *g, const struct config *c, const st
 }
 
 const struct gate gate_gru = {.name = "gru",
+                              .numbers = &numbers,
                               .n_matrices = 6,
                               .params = gru_params,
                               .work = 4,

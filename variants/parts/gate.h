@@ -2,8 +2,7 @@
  *
  * What forward and backward of the gates share: the order of their parameters, and the layout of
  * the work space that forward leaves. */
-#ifndef RESIDUAL_GATE_H
-#define RESIDUAL_GATE_H
+#pragma once
 
 #include "parts.h"
 
@@ -34,5 +33,3 @@ GATE_BACKWARD(output);
 GATE_BACKWARD(highway);
 GATE_BACKWARD(sigtanh);
 GATE_BACKWARD(gru);
-
-#endif

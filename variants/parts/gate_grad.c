@@ -21,7 +21,6 @@ GATE_BACKWARD(residual)
 {
     const size_t bytes = sizeof(float) * (size_t)rows * (size_t)c->D;
 
-    (void)g, (void)w, (void)x, (void)y, (void)work, (void)grad_work;
     memcpy(d_y, d_out, bytes);
     if (d_x != d_out)
         memcpy(d_x, d_out, bytes);
@@ -49,29 +48,16 @@ static void of_x(const struct engine *g, const struct config *c, const struct pa
     linear_backward(g, &w[WG], NULL, d_x, e, x, rows, 1);
 }
 
-GATE_BACKWARD(input)
-{
-    (void)grad_work;
-    of_x(g, c, w, GATE_INPUT, d_x, d_y, d_out, x, y, rows, work);
-}
+GATE_BACKWARD(input) { of_x(g, c, w, GATE_INPUT, d_x, d_y, d_out, x, y, rows, work); }
 
-GATE_BACKWARD(output)
-{
-    (void)grad_work;
-    of_x(g, c, w, GATE_OUTPUT, d_x, d_y, d_out, x, y, rows, work);
-}
+GATE_BACKWARD(output) { of_x(g, c, w, GATE_OUTPUT, d_x, d_y, d_out, x, y, rows, work); }
 
-GATE_BACKWARD(highway)
-{
-    (void)grad_work;
-    of_x(g, c, w, GATE_HIGHWAY, d_x, d_y, d_out, x, y, rows, work);
-}
+GATE_BACKWARD(highway) { of_x(g, c, w, GATE_HIGHWAY, d_x, d_y, d_out, x, y, rows, work); }
 
 GATE_BACKWARD(sigtanh)
 {
     float *e = work, *f = work + c->D; /* columns of one [rows,2D] */
 
-    (void)grad_work;
     unblend(g, c, 2 * (ptrdiff_t)c->D,
             (struct gate_grad){.kind = GATE_SIGTANH,
                                .d_x = d_x,

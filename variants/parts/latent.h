@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sizes of latent attention (variants/mla.c; equations:
- * variants/model/attention/sublayer_latent.c). */
-#ifndef LATENT_H
-#define LATENT_H
+ * The sizes of latent attention (variants/mla.c). */
+#pragma once
 
 #include "parts.h"
 
@@ -29,5 +27,3 @@ static inline int latent_width(const struct config *c)
 
 /* Rotated coordinates of a head of width dh by default: a third of it, or half of the others. */
 int latent_rope(int dh);
-
-#endif

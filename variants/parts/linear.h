@@ -4,8 +4,7 @@
  * contiguous; weight gradients are accumulated. The first weight of a stack stands for the whole
  * stack. The products are available separately for callers that change row strides or the
  * epilogue. */
-#ifndef LINEAR_H
-#define LINEAR_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -37,5 +36,3 @@ void linear_input_grad(const struct engine *g, const struct param *w, float *d_x
 /* All three of a map: of W, of its bias unless that is NULL, and last of its rows. */
 void linear_backward(const struct engine *g, const struct param *w, const struct param *bias,
                      float *d_x, const float *d_y, const float *x, int rows, float beta);
-
-#endif

@@ -103,17 +103,15 @@ static enum status parse_masks(struct masks *m, const char *text, struct err *e)
 
 enum status masks_parse(struct masks *m, const char *text, const char *heads, struct err *e)
 {
-    enum status st = OK;
-
     *m = (struct masks){0};
     if (strlen(text) >= MASK_TEXT)
         return fail(e, E_USAGE, "--mask has more than %d characters  -> use fewer masks",
                     MASK_TEXT - 1);
     if (*text)
-        st = parse_masks(m, text, e);
-    for (int k = 0; st == OK && !*heads && k < m->n; k++)
+        TRY(parse_masks(m, text, e));
+    for (int k = 0; !*heads && k < m->n; k++)
         m->head[m->n_heads++] = (uint8_t)k;
-    return st == OK && *heads ? parse_heads(m, heads, e) : st;
+    return *heads ? parse_heads(m, heads, e) : OK;
 }
 
 void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks *m)

@@ -2,8 +2,7 @@
  *
  * Sparse masks of a model: read from and written as text, and used in an attention. The pattern
  * itself is struct mask (backends/mask.h). */
-#ifndef MASKS_H
-#define MASKS_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -31,5 +30,3 @@ struct attn masks_placeholder(const struct attn *a);
 void masks_draw(const struct masks *m, int nth, struct attn *a);
 /* The x-th key block drawn for a query block: one before it, -1 for the first block. */
 int32_t masks_random_block(int nth, int64_t query_block, int n_random, int x);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Compressed memory: the own numbers of mem_compressive. */
-#ifndef MEM_H
-#define MEM_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -20,5 +19,3 @@ static inline const struct compressive *compressive_of(const struct config *c)
 {
     return config_numbers(c, SLOT_MEM);
 }
-
-#endif

@@ -40,7 +40,6 @@ static const struct choice ada_choices[] = {
 
 static void ada_usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct ada *)numbers = (struct ada){.c = 1, .k = 0.1f};
 }
 

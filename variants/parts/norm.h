@@ -2,8 +2,7 @@
  *
  * The model's norm for rows [rows,D]: its parameters, forward and backward. The wiring decides
  * where norms are applied. */
-#ifndef NORM_H
-#define NORM_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -27,5 +26,3 @@ void norm_backward(const struct engine *g, const struct config *c, const struct 
 /* Without the parameters' gradients. */
 void norm_input_grad(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, const float *d_y, const float *x, float *stats, int rows);
-
-#endif

@@ -50,7 +50,6 @@ static const struct power *power_of(const struct config *c) { return config_numb
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct power *)numbers = (struct power){.alpha = 0.9f};
 }
 

@@ -2,8 +2,7 @@
  *
  * PowerNorm, the norm of rows that divides each channel by a stored quadratic mean. Arguments are
  * those of norm.h. */
-#ifndef NORM_POWER_H
-#define NORM_POWER_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -18,5 +17,3 @@ void power_apply(const struct engine *g, const struct config *c, const struct pa
 /* of = 0: without gradients of parameters and steps of statistics. */
 void power_backward(const struct engine *g, const struct config *c, const struct param *w,
                     float *d_x, const float *d_y, const float *x, float *stats, int rows, int of);
-
-#endif

@@ -78,20 +78,6 @@ int params_vector(struct params *p, enum init init, float init_arg, int n, const
     return params_add(p, init, init_arg, 1, &n, "%s%s", prefix, name);
 }
 
-void params_rename(struct params *p, int first, const char *from, const char *to)
-{
-    for (int i = first; i < p->n; i++) {
-        char *const name = p->v[i].name, *const at = strstr(name, from);
-        char now[sizeof(p->v[i].name)];
-        if (!at)
-            continue;
-        const int n =
-            snprintf(now, sizeof(now), "%.*s%s%s", (int)(at - name), name, to, at + strlen(from));
-        CHECK(n > 0 && (size_t)n < sizeof(now));
-        memcpy(name, now, sizeof(now));
-    }
-}
-
 int params_residual(struct params *p, int i)
 {
     p->v[i].residual = true;
@@ -454,14 +440,35 @@ void params_init(struct params *p, uint64_t seed, int threads)
             fill_narrow(&p->v[i], seed);
 }
 
+/* What papers begin with, where a benchmark's values spread to show that each of them has an effect. */
+static void begin(struct param *p)
+{
+    const float sd = 0.02f, spread = 0.2f;
+
+    for (size_t i = 0; i < p->n; i++)
+        switch (p->init) {
+        case INIT_ONE:
+            p->data[i] = 1;
+            break;
+        case INIT_ZERO:
+        case INIT_OFF:
+            p->data[i] = 0;
+            break;
+        case INIT_TABLE:
+            p->data[i] *= sd / spread;
+            break;
+        default:
+            return;
+        }
+}
+
 void params_init_training(struct params *p, uint64_t seed, float residual, int threads)
 {
     params_init(p, seed, threads);
     for (int i = 0; i < p->n; i++) {
         struct param *const w = &p->v[i];
         CHECK(w->data); /* what is trained is f32 */
-        if (w->init == INIT_OFF)
-            memset(w->data, 0, w->n * sizeof(float));
+        begin(w);
         for (size_t e = 0; e < w->n && w->residual && residual != 1; e++)
             w->data[e] *= residual;
     }

@@ -2,8 +2,7 @@
  *
  * The parameters of a model: named tensors in the order in which parts declare them, each with its
  * initialisation. The caller decides where they are stored. */
-#ifndef PARAMS_H
-#define PARAMS_H
+#pragma once
 
 #include "variants/backends/backend.h"
 #include "variants/base/arena.h"
@@ -106,8 +105,6 @@ void params_wide(struct params *p, int i);
 void params_chooses(struct params *p, int i);
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name);
-/* In the names of parameters from `first` on, put `to` in place of `from`, where that occurs. */
-void params_rename(struct params *p, int first, const char *from, const char *to);
 /* Parameter i writes to the residual stream: --init depth makes it smaller. Returns i. */
 int params_residual(struct params *p, int i);
 /* Parameter i, of as many rows as the ramp has powers, begins as this ramp. */
@@ -148,10 +145,9 @@ void params_place_packed(struct params *p, const struct engine *g, int rows, str
 void params_pack(struct params *p, const struct engine *g);
 /* Initialise every tensor, `threads` of them at a time; values depend on seed and name only. */
 void params_init(struct params *p, uint64_t seed, int threads);
-/* Initial values for training: as above, but INIT_OFF, the factors of whole sub-layers, is 0, as
- * published. For a benchmark run they are not 0, so that what they scale has an effect. Those that
- * write to the residual stream are multiplied by `residual`. */
+/* Initial values for training: as above, but factors of norms are 1, biases and factors of whole
+ * sub-layers 0, and tables normal of deviation 0.02 (Devlin et al. 2019, and the code of most
+ * papers). In a benchmark they spread, so that each has an effect. Those that write to the residual
+ * stream are multiplied by `residual`. */
 void params_init_training(struct params *p, uint64_t seed, float residual, int threads);
 void params_free(struct params *p);
-
-#endif

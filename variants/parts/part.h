@@ -3,8 +3,7 @@
  * The kinds of parts that a variant is assembled from. A part is a struct of hooks; a hook reads
  * what it needs of the model from the config. Parts are independent of how attention is
  * executed. */
-#ifndef PART_H
-#define PART_H
+#pragma once
 
 #include "choice.h"
 #include "exclude.h"
@@ -62,7 +61,7 @@ struct pos {
     bool clamps;      /* distances beyond config.clamp_len share a row */
     bool sinks;       /* keys that every query sees */
     bool by_distance; /* unclamped, its tables have a row for each distance, and no bias */
-    bool by_steps;    /* one memory of all layers can have it (model/feedback.h) */
+    bool by_steps;    /* one memory of all layers can have it (model/lm/feedback.h) */
     const enum feature *excludes; /* up to HAS_NO_MORE; NULL = none besides those of all */
     /* E_USAGE if its own numbers make no sense. */
     enum status (*check)(const struct config *c, struct err *e);
@@ -244,6 +243,12 @@ struct mixer {
     const enum feature *excludes; /* as of struct pos */
     bool windowed;                /* it does not attend, but a window applies to it */
     bool has_ffn;                 /* a feed-forward network of width F is part of it */
+    /* Its layers may stand between layers of attention, which see blocks of so many tokens; NULL =
+     * they do not. */
+    int (*block)(const struct config *c);
+    const char *no_past; /* why its steps have none, and what to do; NULL = they may have one */
+    bool wide;           /* alone, its output is as wide as all heads, not as the stream */
+    /* How much larger, relative to its output, errors of its input may become than sums of products
+     * make them; NULL = mixer_amplifies says. */
+    double (*amplifies)(const struct config *c);
 };
-
-#endif

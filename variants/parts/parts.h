@@ -2,8 +2,7 @@
  *
  * Every part of each kind: KIND_NAME is defined in a file of this folder, and NAME is a word of the
  * list here; the registries are made of these lists. */
-#ifndef PARTS_H
-#define PARTS_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -19,9 +18,10 @@
     X(complex) X(recent)
 #define MIXERS(X) \
     X(linear_elu) X(favor) X(favor_hyp) X(favor_trig) X(favor_relu) X(aan) X(synth_dense) \
-    X(synth_random) X(retnet) X(gla) X(mamba) X(mamba2) X(deltanet) X(gdn) X(kda) X(mlstm) \
-    X(hgrn2) X(rwkv6) X(rwkv7) X(mingru) X(mla) X(linformer) X(mca) X(tree) X(nystrom) \
-    X(pooling) X(etc) X(isab) X(collab) X(routing) X(lsh) X(sinkhorn) X(clustered) X(informer)
+    X(synth_random) X(retnet) X(lightning) X(gla) X(mamba) X(mamba2) X(deltanet) X(gdn) X(kda) \
+    X(gdn2) X(comba) X(deltaproduct) X(gated_deltaproduct) X(mlstm) X(hgrn2) X(rwkv6) X(rwkv7) \
+    X(mingru) X(rglru) X(mla) X(linformer) X(mca) X(tree) X(nystrom) X(pooling) X(etc) X(isab) \
+    X(collab) X(routing) X(lsh) X(sinkhorn) X(clustered) X(informer)
 /* clang-format on */
 #define EXTRAS(X) X(talking) X(persistent) X(span) X(sink) /* struct config: attn_extra */
 #define QKV_MAPS(X) X(dextra)
@@ -57,5 +57,3 @@ void sinusoid_row(float *row, int D, int64_t position, enum sinusoid order);
 double alibi_slope(int h, int H);
 /* Bucket of distance n >= 0, in [0, buckets). */
 int t5_bucket(int n, int buckets, int max_distance);
-
-#endif

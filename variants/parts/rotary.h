@@ -7,8 +7,7 @@
  * pos_rope.c, and mixers that rotate, choose the frequencies of pairs. The angles of a position are
  * sums of those of the first position of its stretch and of a table, so their rounding depends on
  * the position only. */
-#ifndef ROTARY_H
-#define ROTARY_H
+#pragma once
 
 #include "part.h"
 
@@ -40,5 +39,3 @@ void rotary_series(double *w, double base, int pairs, int f0, int n);
  * `magnitude`. */
 void rotary_turn(const struct engine *g, const struct rotary *r, const struct rotary_table *table,
                  const double *w, double magnitude, int f0, int n);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * All that a model adds to attention besides queries, keys and values: the position scheme, the
  * second scheme (config.attn_extra) and masks. */
-#ifndef TERMS_H
-#define TERMS_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -25,5 +24,3 @@ void terms_grad(const struct config *c, const struct term_params *p, int K, stru
 void terms_build_tables_grad(const struct engine *g, const struct config *c,
                              const struct term_params *p, const float *pos_encoding, struct attn *a,
                              struct attn_grad *d);
-
-#endif

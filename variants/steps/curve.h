@@ -2,8 +2,7 @@
  *
  * The numbers of a step that say which function it applies to each number: a step of its own
  * (step_curve.c), or the end of a linear map (step_linear.c). */
-#ifndef CURVE_H
-#define CURVE_H
+#pragma once
 
 #include "steps.h"
 
@@ -16,5 +15,3 @@ extern const struct step_kind curve_kind;
  * or d_x, d_y and x. bias may be NULL. */
 struct act curve_act(const struct step_call *c, const struct param *bias);
 struct act_grad curve_act_grad(const struct step_call *c, const struct param *bias);
-
-#endif

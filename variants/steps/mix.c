@@ -36,6 +36,7 @@ static bool norms(const struct config *c)
 }
 static bool norms_whole(const struct config *c) { return usual_of(c).norm_whole; }
 static bool has_lora(const struct config *c) { return usual_of(c).lora > 0; }
+static bool writes_often(const struct config *c) { return usual_of(c).delta_steps > 1; }
 
 const struct choice mix_choices[] = {
     ROW_INT(struct mix, conv_width, "conv_width", 0, 256,
@@ -46,6 +47,8 @@ const struct choice mix_choices[] = {
     ROW_INT(struct mix, key_heads, "key_heads", 0, 1 << 20,
             "heads of q and k, each of several heads of v; 0 = as many", .absent = "0",
             .applies = writes, .if_other = true, SETTING),
+    ROW_INT(struct mix, delta_steps, "delta_steps", 1, 64, "steps of the delta rule for each token",
+            .setting = true, .applies = writes_often, .absent = "1", .if_other = true),
     ROW_INT(struct mix, lora, "lora", 0, 1 << 20, "rank of the low-rank maps of gates",
             .setting = true, .applies = has_lora, .rows_of = "attn.gk.1.weight"),
     ROW_WORD(struct mix, head_norm, "head_norm", norm_words, "norm of the outputs of heads",
@@ -86,22 +89,15 @@ void mix_usual(const struct config *c, void *numbers, struct mix m)
     const struct config layer = config_of_layers(c, false);
 
     m.norm_groups = 1;
+    m.delta_steps = max_int(1, m.delta_steps);
     if (m.norm_weights == 0)
         m.norm_weights = m.norm_whole ? layer.H * config_dv(&layer) : config_dv(&layer);
     *(struct mix *)numbers = m;
 }
 
-void mix_sizes(int D, int H, int *dh, int *F)
-{
-    (void)F;
-    *dh = max_int(1, D / H / 2);
-}
+void mix_sizes(int D, int H, int *dh, int *F) { *dh = max_int(1, D / H / 2); }
 
-int mix_d_value(int D, int H, int dh)
-{
-    (void)D, (void)H;
-    return 2 * dh;
-}
+int mix_d_value(int D, int H, int dh) { return 2 * dh; }
 
 static enum status refuse(const struct config *c, struct err *e, const char *what, double n,
                           const char *instead)
@@ -126,6 +122,8 @@ enum status mix_check(const struct config *c, const void *numbers, struct err *e
         return refuse(c, e, "lora", m->lora, "1 or more");
     if (m->norm_groups < 1 || layer.H % m->norm_groups)
         return refuse(c, e, "norm_groups", m->norm_groups, "a divisor of --heads");
+    if (m->delta_steps != 1 && !writes_often(c))
+        return refuse(c, e, "delta_steps", m->delta_steps, "1 where a token is one step");
     if (m->norm_groups > 1 && !m->norm_whole)
         return refuse(c, e, "norm_groups", m->norm_groups, "1 where each head is normed");
     if (m->norm_weights && m->norm_weights != dv && m->norm_weights != layer.H * dv)
@@ -165,19 +163,20 @@ struct qkv mix_qkv(struct steps *t, bool silu)
 {
     need_numbers(t);
     const int heads = mix_of(t)->key_heads ? mix_of(t)->key_heads : t->c->H;
-    const int keys = heads * t->c->dh, values = mix_values(t), taps = mix_of(t)->conv_width;
-    const int all = steps_value(t, 2 * keys + values);
+    const int each = mix_of(t)->delta_steps, q = heads * t->c->dh, k = each * q,
+              v = each * mix_values(t);
+    const int all = steps_value(t, q + k + v), taps = mix_of(t)->conv_width;
     int from = all;
 
-    step_linear_to(t, steps_columns(t, all, 0, keys), STEPS_INPUT, "q");
-    step_linear_to(t, steps_columns(t, all, keys, keys), STEPS_INPUT, "k");
-    step_linear_to(t, steps_columns(t, all, 2 * keys, values), STEPS_INPUT, "v");
+    step_linear_to(t, steps_columns(t, all, 0, q), STEPS_INPUT, "q");
+    step_linear_to(t, steps_columns(t, all, q, k), STEPS_INPUT, "k");
+    step_linear_to(t, steps_columns(t, all, q + k, v), STEPS_INPUT, "v");
     if (taps)
-        from = step_conv(t, all, taps, false);
+        from = step_conv(t, all, taps, false, true);
     else if (silu)
         from = step_apply(t, all, CURVE_SILU, 1);
-    return (struct qkv){steps_columns(t, from, 0, keys), steps_columns(t, from, keys, keys),
-                        steps_columns(t, from, 2 * keys, values)};
+    return (struct qkv){steps_columns(t, from, 0, q), steps_columns(t, from, q, k),
+                        steps_columns(t, from, q + k, v)};
 }
 
 struct recurrence mix_recurrence(const struct steps *t, struct qkv x)
@@ -196,15 +195,21 @@ struct recurrence mix_recurrence(const struct steps *t, struct qkv x)
                                .i = NO_VALUE};
 }
 
-struct recurrence mix_delta(struct steps *t)
+struct qkv mix_unit(struct steps *t)
 {
     struct qkv x = mix_qkv(t, true);
 
     x.q = step_unit(t, x.q, t->c->dh, 1e-6f, false);
     x.k = step_unit(t, x.k, t->c->dh, 1e-6f, false);
-    struct recurrence r = mix_recurrence(t, x);
+    return x;
+}
+
+struct recurrence mix_delta(struct steps *t)
+{
+    struct recurrence r = mix_recurrence(t, mix_unit(t));
+
     r.q_heads = r.k_heads = mix_of(t)->key_heads;
-    const int z = step_linear(t, STEPS_INPUT, t->c->H, "beta");
+    const int z = step_linear(t, STEPS_INPUT, mix_of(t)->delta_steps * t->c->H, "beta");
     r.beta = step_apply(t, z, CURVE_SIGMOID, mix_of(t)->beta_max);
     return r;
 }

@@ -2,8 +2,7 @@
  *
  * What recurrent mixers share: their numbers, the projections before the recurrence with an
  * optional convolution, and the norm of heads and the output gate after it. */
-#ifndef MIX_H
-#define MIX_H
+#pragma once
 
 #include "steps.h"
 
@@ -14,6 +13,7 @@ struct mix {
     int conv_width;   /* taps; 0 = no convolution */
     int groups;       /* of heads that share q and k */
     int key_heads;    /* heads of q and k, in turn of several of v; 0 = as many */
+    int delta_steps;  /* of the delta rule for each token, with a key and a value each */
     int lora;         /* rank of low-rank maps */
     int head_norm;    /* enum mix_norm */
     int norm_weights; /* a head's width, or one for each column */
@@ -27,6 +27,11 @@ struct mix {
     bool writes, rotates; /* by the delta rule; its keys */
     bool moves_first;     /* a layer alone moves its values towards the first layer's */
 };
+
+/* Fields of a variant whose layers have a recurrent mixer: norms first, SwiGLU without biases. */
+#define MIX_LAYERS                                                                                 \
+    .pos = &pos_none, .mem = &mem_state, .ffn = &ffn_swiglu, .wiring = WIRING_PRE,                 \
+    .norm_kind = NORM_RMS, .bare_ffn = true
 
 /* A mixer's own numbers, with what they usually are. */
 #define MIX_NUMBERS(usual)                                                                         \
@@ -59,8 +64,8 @@ static inline float mix_depth(const struct steps *t)
  * for each row of mixes. */
 struct ramp mix_shifts(const struct steps *t, const float *p, int n);
 
-/* q, k [H dk] and v [H dv] of the input; with a convolution of all three behind it if conv_width is
- * given, with `silu` in any case. */
+/* q, k [H dk] and v [H dv] of the input, k and v `delta_steps` times as wide; with a convolution of
+ * all three behind it if conv_width is given, with `silu` in any case. */
 struct qkv {
     int q, k, v;
 };
@@ -69,8 +74,10 @@ struct qkv mix_qkv(struct steps *t, bool silu);
 /* A recurrence of the model's sizes over these, with no further term yet. */
 struct recurrence mix_recurrence(const struct steps *t, struct qkv x);
 
-/* The same with the delta rule's: unit q and k behind their convolution, beta from "beta.weight".
- */
+/* Those of delta rules: q and k have unit length. */
+struct qkv mix_unit(struct steps *t);
+
+/* A recurrence over these, with beta from "beta.weight". */
 struct recurrence mix_delta(struct steps *t);
 
 /* Linear attention: q, k and v as attention's, whose heads of q may share one of k, features of q
@@ -80,5 +87,3 @@ void mix_linear(struct steps *t);
 /* Head norm and output gate of a recurrence's output; it becomes the result. */
 int mix_normed(struct steps *t, int o);
 void mix_output(struct steps *t, int o);
-
-#endif

@@ -5,6 +5,8 @@
  *   y = factor f(x + bias) */
 #include "curve.h"
 
+#include <string.h>
+
 static const float *number(const float *x) { return *x == 0 ? NULL : x; }
 
 struct act curve_act(const struct step_call *c, const struct param *bias)
@@ -82,4 +84,17 @@ int step_curve(struct steps *t, int x, enum curve curve, float factor, const cha
 
     step_vector(t, s, init, arg, n, bias);
     return step_writes(t, s, n);
+}
+
+static void zeros(const struct step_call *c)
+{
+    memset(c->out->at, 0, sizeof(float) * (size_t)c->out->n * (size_t)(c->B * c->L));
+}
+
+int step_same(struct steps *t, int width, enum curve curve, const char *name, enum init init,
+              float arg)
+{
+    static const struct step_kind kind = {.name = "zeros", .forward = zeros};
+
+    return step_curve(t, step_writes(t, steps_add(t, &kind), width), curve, 1, name, init, arg);
 }

@@ -38,7 +38,6 @@ static double flop(const struct step *s, int B, int L) { return 2.0 * B * L * s-
 
 static void tables(const struct steps *t, const struct param *model, float *const state[])
 {
-    (void)model;
     *state[steps_state(t, "top")] = features_top(t->c, state[steps_state(t, "omega")]);
 }
 

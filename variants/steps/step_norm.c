@@ -37,11 +37,10 @@ static struct norm unit_of(const struct step *s, float *weight)
                          .threads = 1};
 }
 
-static size_t unit_scratch(const struct engine *g, const struct step *s, int B, int L,
+static size_t unit_scratch(const struct engine *g, const struct step *s, struct extent max,
                            bool backward)
 {
-    (void)g;
-    return sizeof(float) * (size_t)s->n[WIDTH] + (backward ? stats_bytes(s, B, L) : 0);
+    return sizeof(float) * (size_t)s->n[WIDTH] + (backward ? stats_bytes(s, max.B, max.L) : 0);
 }
 
 static int team(const struct step_call *c)
@@ -144,11 +143,10 @@ static void norm_backward(const struct step_call *c)
     step_add_gradient(c, 0);
 }
 
-static size_t norm_scratch(const struct engine *g, const struct step *s, int B, int L,
+static size_t norm_scratch(const struct engine *g, const struct step *s, struct extent max,
                            bool backward)
 {
-    (void)g;
-    return backward ? stats_bytes(s, B, L) : 0;
+    return backward ? stats_bytes(s, max.B, max.L) : 0;
 }
 
 int step_norm(struct steps *t, int x, struct head_norm n)
@@ -169,8 +167,13 @@ int step_norm(struct steps *t, int x, struct head_norm n)
     s->n[EACH] = n.each;
     s->x[EPS] = n.eps;
     step_reads(t, s, x);
-    step_vector(t, s, INIT_ONE, 0, weights, "norm.weight");
-    if (n.bias)
+    if (n.weights)
+        step_shares(s, n.weights);
+    else
+        step_vector(t, s, INIT_ONE, 0, weights, "norm.weight");
+    if (n.bias && n.weights)
+        step_shares(s, n.weights + 1);
+    else if (n.bias)
         step_vector(t, s, INIT_ZERO, 0, weights, "norm.bias");
     return step_writes(t, s, all);
 }

@@ -46,10 +46,10 @@ void step_copy_to(struct steps *t, int to, int a)
 
 int step_copy(struct steps *t, int a)
 {
-    const int to = steps_value(t, t->value[a].width);
+    struct step *const s = steps_add(t, &copy);
 
-    step_copy_to(t, to, a);
-    return to;
+    step_reads(t, s, a);
+    return step_writes(t, s, t->value[a].width);
 }
 
 /* ---- a weight per column -------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static void plus_backward(const struct step_call *c)
 int step_plus(struct steps *t, int a, int b)
 {
     static const struct step_kind plus = {
-        .name = "plus", .forward = plus_forward, .backward = plus_backward};
+        .name = "plus", .forward = plus_forward, .backward = plus_backward, .pure = true};
     struct step *const s = steps_add(t, &plus);
 
     steps_need(t, t->value[a].width >= t->value[b].width,
@@ -209,55 +209,14 @@ int step_times(struct steps *t, int a, int b)
     return step_writes(t, s, t->value[a].width);
 }
 
-/* ---- a sum of two products ------------------------------------------------------------------ */
-
-enum { F, OF_F, G, OF_G }; /* inputs */
-
-static void blend_forward(const struct step_call *c)
-{
-    EACH_ROW
-    {
-        const float *const f = matrix_row(&c->in[F], i), *const a = matrix_row(&c->in[OF_F], i);
-        const float *const g = matrix_row(&c->in[G], i), *const b = matrix_row(&c->in[OF_G], i);
-        float *const y = matrix_row(&c->out[0], i);
-#pragma omp simd
-        for (int e = 0; e < c->out->n; e++)
-            y[e] = f[e] * a[e] + g[e] * b[e];
-    }
-}
-
-static void blend_backward(const struct step_call *c)
-{
-    EACH_ROW
-    {
-        const float *const d = matrix_row(&c->d_out[0], i);
-        for (int k = F; k <= G; k += G - F) {
-            const float *const x = matrix_row(&c->in[k], i), *const y =
-                                                                 matrix_row(&c->in[k + 1], i);
-            float *const d_x = matrix_row(&c->d_in[k], i), *const d_y =
-                                                               matrix_row(&c->d_in[k + 1], i);
-#pragma omp simd
-            for (int e = 0; e < c->out->n; e++) {
-                d_x[e] += d[e] * y[e];
-                d_y[e] += d[e] * x[e];
-            }
-        }
-    }
-}
-
 int step_blend(struct steps *t, int f, int a, int g, int b)
 {
-    static const struct step_kind blend = {
-        .name = "blend", .forward = blend_forward, .backward = blend_backward};
     const int of[] = {f, a, g, b}, n = t->value[a].width;
-    struct step *const s = steps_add(t, &blend);
 
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         steps_need(t, t->value[of[i]].width == n,
                    "step_blend() of different widths  -> equal ones");
-        step_reads(t, s, of[i]);
-    }
-    return step_writes(t, s, n);
+    return step_plus(t, step_times(t, f, a), step_times(t, g, b));
 }
 
 /* ---- a sum with a weight per group ---------------------------------------------------------- */

@@ -12,28 +12,32 @@ enum { STATE_S, STATE_Z, STATE_M };
 enum { HEADS, DK, DV, NORM, Q_HEADS, K_HEADS, STATES, BF16 }; /* numbers */
 enum { SCALE, EPS };
 
-/* Rows of `heads` heads, which `states` heads share in groups. */
-static struct recur_rows rows_of(const struct matrix *m, int L, int heads, int states)
+/* Rows of `heads` heads, which `states` heads share in groups, `rows` of them in each of m. */
+static struct recur_rows rows_of(const struct matrix *m, int L, int rows, int heads, int states)
 {
+    CHECK(rows == 1 || m->row == m->n);
     return (struct recur_rows){.at = m->at,
                                .batch = m->row * L,
-                               .row = m->row,
-                               .head = heads ? m->n / heads : 0,
+                               .row = m->row / rows,
+                               .head = heads ? m->n / rows / heads : 0,
                                .per = heads ? states / heads : 0};
 }
+
+/* Of the recurrence, in each of the list's. */
+static int rows_in(const struct step *s) { return s->width[IN_V] / (s->n[STATES] * s->n[DV]); }
 
 static struct recur shape_of(const struct step *s, int B, int L)
 {
     const int Hs = s->n[STATES];
 
     return (struct recur){.B = B,
-                          .L = L,
+                          .L = L * rows_in(s),
                           .H = s->n[HEADS],
                           .Hs = Hs,
                           .dk = s->n[DK],
                           .dv = s->n[DV],
                           .scale = s->x[SCALE],
-                          .g_width = s->in[IN_G] < 0 ? 0 : s->width[IN_G] / Hs,
+                          .g_width = s->in[IN_G] < 0 ? 0 : s->width[IN_G] / Hs / rows_in(s),
                           .norm = (enum recur_norm)s->n[NORM],
                           .eps = s->x[EPS]};
 }
@@ -41,17 +45,17 @@ static struct recur shape_of(const struct step *s, int B, int L)
 /* The call's operands: `in` are its inputs, of which step_recur says how many heads they have. */
 static struct recur operands_of(const struct step *s, int B, int L, const struct matrix *in)
 {
-    const int Hs = s->n[STATES];
+    const int Hs = s->n[STATES], rows = rows_in(s);
     struct recur r = shape_of(s, B, L);
 
-    r.q = rows_of(&in[IN_Q], L, s->n[Q_HEADS], s->n[HEADS]);
-    r.k = rows_of(&in[IN_K], L, s->n[K_HEADS], Hs);
-    r.v = rows_of(&in[IN_V], L, Hs, Hs);
-    r.g = rows_of(&in[IN_G], L, Hs, Hs);
-    r.beta = rows_of(&in[IN_BETA], L, Hs, Hs);
-    r.a = rows_of(&in[IN_A], L, Hs, Hs);
-    r.b = rows_of(&in[IN_B], L, Hs, Hs);
-    r.i = rows_of(&in[IN_I], L, Hs, Hs);
+    r.q = rows_of(&in[IN_Q], L, rows, s->n[Q_HEADS], s->n[HEADS]);
+    r.k = rows_of(&in[IN_K], L, rows, s->n[K_HEADS], Hs);
+    r.v = rows_of(&in[IN_V], L, rows, Hs, Hs);
+    r.g = rows_of(&in[IN_G], L, rows, Hs, Hs);
+    r.beta = rows_of(&in[IN_BETA], L, rows, Hs, Hs);
+    r.a = rows_of(&in[IN_A], L, rows, Hs, Hs);
+    r.b = rows_of(&in[IN_B], L, rows, Hs, Hs);
+    r.i = rows_of(&in[IN_I], L, rows, Hs, Hs);
     return r;
 }
 
@@ -111,7 +115,8 @@ static struct recur like(const struct step *s, int B, int L, bool states)
     struct matrix in[STEP_IN];
 
     for (int i = 0; i < STEP_IN; i++)
-        in[i] = (struct matrix){s->in[i] < 0 ? NULL : there, s->width[i], s->width[i]};
+        in[i] = (struct matrix){
+            .at = s->in[i] < 0 ? NULL : there, .row = s->width[i], .n = s->width[i]};
     struct recur r = operands_of(s, B, L, in);
     r.u = s->param[0] < 0 ? NULL : there;
     r.s0 = r.s1 = states ? there : NULL;
@@ -119,12 +124,13 @@ static struct recur like(const struct step *s, int B, int L, bool states)
 }
 
 /* A check runs the reference in the same work space, whatever the engine it is for. */
-static size_t scratch(const struct engine *g, const struct step *s, int B, int L, bool backward)
+static size_t scratch(const struct engine *g, const struct step *s, struct extent max,
+                      bool backward)
 {
     size_t most = 0;
 
     for (int turn = 0; turn < 4; turn++) { /* one row may run elsewhere, and so with states */
-        struct recur r = like(s, B, turn & 1 ? 1 : L, turn & 2);
+        struct recur r = like(s, max.B, turn & 1 ? 1 : max.L, turn & 2);
         r.bf16 = !backward && multiplies_bf16(g, s);
         const struct recur_impl *const impls[] = {engine_recur(g, &r, backward), &recur_ref};
         for (size_t i = 0; i < ARRAY_LEN(impls); i++) {
@@ -160,31 +166,32 @@ static bool is_wide(const struct steps *t, int value, int n)
 static void need_operands(struct steps *t, const struct recurrence *r, int states)
 {
     const bool counts = r->heads > 0 && r->dk > 0 && r->dv > 0 && states > 0;
-    const int per_q = r->q_heads ? r->q_heads : r->heads, per_k = r->k_heads ? r->k_heads : states;
+    const int rows = max_int(1, r->rows), all = rows * states;
+    const int per_q = rows * (r->q_heads ? r->q_heads : r->heads);
+    const int per_k = rows * (r->k_heads ? r->k_heads : states);
 
     steps_need(t, counts && r->heads % states == 0,
                "a recurrence has no heads, dk or dv  -> begin with mix_recurrence()");
     steps_need(t, r->scale != 0, "a recurrence has no scale  -> .scale = t->c->scale");
-    steps_need(t, r->v != NO_VALUE && is_wide(t, r->v, states * r->dv),
+    steps_need(t, r->v != NO_VALUE && is_wide(t, r->v, all * r->dv),
                "a recurrence has no .v of H dv columns  -> mix_qkv(t, true).v");
     steps_need(t, is_wide(t, r->q, per_q * r->dk) && (r->q != NO_VALUE || r->dk == 1),
                "a recurrence has no .q of H dk columns  -> mix_qkv(t, true).q");
     steps_need(t, is_wide(t, r->k, per_k * r->dk) && (r->k != NO_VALUE || r->dk == 1),
                "a recurrence has no .k of H dk columns  -> mix_qkv(t, true).k");
-    steps_need(t, is_wide(t, r->g, states) || is_wide(t, r->g, states * r->dk),
+    steps_need(t, is_wide(t, r->g, all) || is_wide(t, r->g, all * r->dk),
                "a recurrence has a .g of neither H nor H dk columns  -> such a value, or NO_VALUE");
-    steps_need(t, is_wide(t, r->beta, states),
+    steps_need(t, is_wide(t, r->beta, all),
                "a recurrence has a .beta of other than H columns  -> such a value, or NO_VALUE");
     steps_need(
-        t, is_wide(t, r->a, states * r->dk) && is_wide(t, r->b, states * r->dk),
+        t, is_wide(t, r->a, all * r->dk) && is_wide(t, r->b, all * r->dk),
         "a recurrence has an .a or .b of other than H dk columns  -> such a value, or NO_VALUE");
     steps_need(t, (r->a == NO_VALUE) == (r->b == NO_VALUE),
                "a recurrence has one of .a and .b  -> both, or NO_VALUE");
-    steps_need(t,
-               is_wide(t, r->i, states) &&
-                   (r->i == NO_VALUE || r->g == NO_VALUE || is_wide(t, r->g, states)),
-               "a recurrence has an .i of other than H columns, or a .g of more beside it  -> such "
-               "values, or NO_VALUE");
+    steps_need(
+        t, is_wide(t, r->i, all) && (r->i == NO_VALUE || r->g == NO_VALUE || is_wide(t, r->g, all)),
+        "a recurrence has an .i of other than H columns, or a .g of more beside it  -> such "
+        "values, or NO_VALUE");
 }
 
 int step_recur(struct steps *t, struct recurrence r)
@@ -192,7 +199,7 @@ int step_recur(struct steps *t, struct recurrence r)
     static const struct step_kind kind = {
         "recur",      forward,     backward, .overwrites = true, .scratch = scratch,
         .impl = impl, .flop = flop};
-    const int states = r.states ? r.states : r.heads;
+    const int states = r.states ? r.states : r.heads, rows = max_int(1, r.rows);
     struct step *const s = steps_add(t, &kind);
     const int in[] = {r.q, r.k, r.v, r.g, r.beta, r.a, r.b, r.i};
 
@@ -218,8 +225,8 @@ int step_recur(struct steps *t, struct recurrence r)
         if (r.i != NO_VALUE)
             step_state(t, s, "state_m", states, -INFINITY);
     }
-    const int o = step_writes(t, s, max_int(t->lacks != NULL, r.heads * r.dv));
+    const int o = step_writes(t, s, max_int(t->lacks != NULL, rows * r.heads * r.dv));
     if (r.norm != RECUR_PLAIN)
-        step_writes(t, s, r.heads);
+        step_writes(t, s, rows * r.heads);
     return o;
 }

@@ -41,15 +41,15 @@ static void keep_rows(const struct step_call *c, int kept)
 /* ---- convolution --------------------------------------------------------------------------- */
 
 enum { WEIGHT, BIAS }; /* parameters */
-enum { SILU, SUM };    /* outputs of conv: the result, and what SiLU reads; of taps: the sum */
-enum { TAPS };         /* numbers */
+/* Outputs of conv: the result, and what its function reads; of taps: the sum. */
+enum { RESULT, SUM };
+enum { TAPS, CURVE }; /* numbers */
 
 /* The weights of conv by taps, [taps, n], so that channels lie side by side; behind them, backward,
  * their gradients. */
-static size_t conv_scratch(const struct engine *g, const struct step *s, int B, int L,
+static size_t conv_scratch(const struct engine *g, const struct step *s, struct extent max,
                            bool backward)
 {
-    (void)g, (void)B, (void)L;
     return sizeof(float) * (size_t)s->n[TAPS] * (size_t)s->width[0] * (backward ? 2 : 1);
 }
 
@@ -92,8 +92,8 @@ static void convolve_all(const struct step_call *c, const float *by_tap, const s
 static void conv_forward(const struct step_call *c)
 {
     convolve_all(c, by_taps(c), &c->out[SUM]);
-    c->g->ops.act(&(struct act){.kind = ACT_SWISH,
-                                .y = c->out[SILU].at,
+    c->g->ops.act(&(struct act){.kind = (enum act_kind)c->s->n[CURVE],
+                                .y = c->out[RESULT].at,
                                 .x = c->out[SUM].at,
                                 .rows = c->B * c->L,
                                 .n = c->in->n,
@@ -158,9 +158,9 @@ static void conv_backward(const struct step_call *c)
     float *const d_w = (float *)c->scratch + all;
 
     memset(d_w, 0, all * sizeof(float));
-    c->g->ops.act_grad(&(struct act_grad){.kind = ACT_SWISH,
+    c->g->ops.act_grad(&(struct act_grad){.kind = (enum act_kind)c->s->n[CURVE],
                                           .d_x = c->d_out[SUM].at,
-                                          .d_y = c->d_out[SILU].at,
+                                          .d_y = c->d_out[RESULT].at,
                                           .x = c->out[SUM].at,
                                           .rows = c->B * c->L,
                                           .n = c->in->n,
@@ -182,12 +182,13 @@ static const struct step_kind conv = {.name = "conv",
                                       .scratch = conv_scratch,
                                       .flop = conv_flop};
 
-int step_conv(struct steps *t, int x, int taps, bool bias)
+int step_conv(struct steps *t, int x, int taps, bool bias, bool silu)
 {
     const int n = t->value[x].width;
     struct step *const s = steps_add(t, &conv);
 
     s->n[TAPS] = taps;
+    s->n[CURVE] = silu ? ACT_SWISH : ACT_NONE;
     step_reads(t, s, x);
     step_tensor(t, s, INIT_UNIFORM_BOTH, 1 / sqrtf((float)taps), 2, (const int[]){n, taps},
                 "conv.weight");

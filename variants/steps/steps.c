@@ -9,12 +9,45 @@
 
 /* ---- building ----------------------------------------------------------------------------- */
 
-int steps_value(struct steps *t, int width)
+int steps_value_of(struct steps *t, int width, value_rows *rows, bool pairs)
 {
     CHECK(t->n_values < MAX_VALUES && width > 0);
-    t->value[t->n_values] = (struct value){.of = t->n_values, .width = width, .before = t->width};
-    t->width += width;
+    t->value[t->n_values] = (struct value){.of = t->n_values,
+                                           .width = width,
+                                           .before = rows ? -1 : t->width,
+                                           .rows = rows,
+                                           .pairs = pairs};
+    t->width += rows ? 0 : width;
     return t->n_values++;
+}
+
+int steps_value(struct steps *t, int width) { return steps_value_of(t, width, NULL, false); }
+
+int steps_rows(const struct steps *t, int value, struct extent now)
+{
+    value_rows *const rows = t->value[t->value[value].of].rows;
+
+    return rows ? rows(t, now) : now.L;
+}
+
+/* Rows of memory among those that the layer is given. */
+static int in_front(const struct steps *t, int M) { return t->cached ? 0 : M; }
+
+int steps_given_rows(const struct steps *t, struct extent now)
+{
+    return in_front(t, now.M) + now.L;
+}
+
+int steps_all_rows(const struct steps *t, struct extent now) { return now.M + now.L; }
+
+int steps_remembered(struct steps *t, int width, const char *shown)
+{
+    const int value = steps_value_of(t, width, steps_given_rows, false);
+
+    CHECK(t->n_caches < STEP_CACHES);
+    t->value[value].cache = ++t->n_caches;
+    t->value[value].shown = shown;
+    return value;
 }
 
 int steps_first(struct steps *t, int width)
@@ -43,8 +76,10 @@ void steps_drop(struct steps *t, int value)
     const struct value of = t->value[value];
 
     CHECK(of.of == value && value != t->first);
-    t->width -= of.width;
     t->value[value].width = 0;
+    if (of.rows)
+        return;
+    t->width -= of.width;
     for (int i = 0; i < t->n_values; i++)
         if (t->value[i].before > of.before)
             t->value[i].before -= of.width;
@@ -54,7 +89,7 @@ struct step *steps_add(struct steps *t, const struct step_kind *kind)
 {
     CHECK(t->n < MAX_STEPS);
     struct step *const s = &t->step[t->n++];
-    *s = (struct step){.kind = kind};
+    *s = (struct step){.kind = kind, .c = t->c};
     for (int i = 0; i < STEP_IN; i++)
         s->in[i] = NO_VALUE;
     for (int i = 0; i < STEP_OUT; i++)
@@ -97,7 +132,8 @@ void step_writes_to(struct steps *t, struct step *s, int value)
 
 int step_writes(struct steps *t, struct step *s, int width)
 {
-    const int value = steps_value(t, width);
+    value_rows *const rows = s->in[0] < 0 ? NULL : t->value[t->value[s->in[0]].of].rows;
+    const int value = steps_value_of(t, width, rows, false);
 
     step_writes_to(t, s, value);
     return value;
@@ -165,11 +201,18 @@ void steps_ramp(struct steps *t, struct ramp ramp)
         params_ramp(t->declares, t->declares->n - 1, ramp);
 }
 
-void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name)
+int steps_map(struct steps *t, int out, int in, const char *name)
 {
-    step_tensor(t, s, INIT_LINEAR, 0, 2, (const int[]){out, in}, name);
+    const int map = steps_tensor(t, INIT_LINEAR, 0, 2, (const int[]){out, in}, name);
+
     if (t->declares)
         params_narrows(t->declares, t->declares->n - 1);
+    return map;
+}
+
+void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name)
+{
+    step_shares(s, steps_map(t, out, in, name));
 }
 
 void step_vector(struct steps *t, struct step *s, enum init init, float arg, int n,
@@ -195,6 +238,8 @@ static void add_all(struct steps *t, steps_build *build, const struct config *c,
                         .declares = p,
                         .first = -1,
                         .last = "o.weight",
+                        .o = -1,
+                        .o_bias = -1,
                         .result = -1};
     steps_value(t, c->D);
     t->width = 0; /* the input lies outside */
@@ -222,10 +267,14 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
     add_all(t, build, c, layer, alone, prefix, p);
     if (t->lacks)
         check_failed(t->lacks, __FILE__, __LINE__);
-    if (p && t->last)
-        params_residual(p, params_map(p, c->D, t->value[t->result].width, prefix, t->last));
-    if (p && t->last_bias)
-        params_vector(p, INIT_ZERO, 0, c->D, prefix, t->last_bias);
+    if (t->last && t->o < 0) {
+        t->o = t->n_params;
+        t->o_bias = t->last_bias ? t->o + 1 : -1;
+        if (p)
+            params_residual(p, params_map(p, c->D, t->value[t->result].width, prefix, t->last));
+        if (p && t->last_bias)
+            params_vector(p, INIT_ZERO, 0, c->D, prefix, t->last_bias);
+    }
     steps_plan(t);
     t->prefix = NULL; /* the caller's */
     t->declares = NULL;
@@ -257,29 +306,50 @@ void matrix_add_columns(const struct matrix *m, int rows, float *sums)
 
 /* ---- costs -------------------------------------------------------------------------------- */
 
-size_t steps_floats(const struct steps *t, size_t rows, bool kept)
+/* Of the first `n` values, those that have rows of their own. */
+static size_t own_floats(const struct steps *t, struct extent now, bool kept, bool pairs, int n)
 {
-    return rows * (size_t)(kept ? t->width : t->live_width);
+    size_t floats = 0;
+
+    for (int i = 0; i < n; i++) {
+        const struct value *const v = &t->value[i];
+        if (v->rows && v->of == i && v->pairs == pairs && (kept || !v->of_backward) &&
+            !(v->cache && t->cached))
+            floats += (size_t)now.B * (size_t)v->rows(t, now) * (size_t)v->width;
+    }
+    return floats;
 }
 
-size_t steps_scratch(const struct steps *t, const struct engine *g, int B, int L, bool backward)
+size_t steps_floats(const struct steps *t, struct extent max, bool kept)
+{
+    return (size_t)max.B * (size_t)max.L * (size_t)(kept ? t->width : t->live_width) +
+           own_floats(t, max, kept, false, t->n_values);
+}
+
+size_t steps_pairs(const struct steps *t, struct extent max, bool kept)
+{
+    return own_floats(t, max, kept, true, t->n_values);
+}
+
+size_t steps_scratch(const struct steps *t, const struct engine *g, struct extent max,
+                     bool backward)
 {
     size_t most = 0;
 
-    for (const struct step *s = t->step; s < t->step + t->n; s++)
-        if (s->kind->scratch) {
-            const size_t bytes = s->kind->scratch(g, s, B, L, backward);
-            most = bytes > most ? bytes : most;
-        }
+    for (const struct step *s = t->step; s < t->step + t->n; s++) {
+        const struct extent now = {max.B, steps_rows(t, s->out[0], max), max.M};
+        const size_t own = s->kind->scratch ? s->kind->scratch(g, s, now, backward) : 0;
+        most = own > most ? own : most;
+    }
     return most;
 }
 
-double steps_flop(const struct steps *t, int B, int L)
+double steps_flop(const struct steps *t, struct extent now)
 {
     double flop = 0;
 
     for (const struct step *s = t->step; s < t->step + t->n; s++)
-        flop += s->kind->flop ? s->kind->flop(s, B, L) : 0;
+        flop += s->kind->flop ? s->kind->flop(s, now.B, steps_rows(t, s->out[0], now)) : 0;
     return flop;
 }
 
@@ -293,6 +363,24 @@ const char *steps_impl(const struct steps *t, const struct engine *g, int B, int
 
 /* ---- running ------------------------------------------------------------------------------ */
 
+static struct extent extent_of(const struct steps_run *r)
+{
+    return (struct extent){r->B, r->L, r->M};
+}
+
+/* Where a value lies that has rows of its own. */
+static float *own_place(const struct steps *t, const struct steps_run *r, int value, bool gradient,
+                        bool kept)
+{
+    const bool pairs = t->value[value].pairs;
+    float *const values = gradient ? r->d_values : r->values;
+    float *const base = !pairs ? values + (ptrdiff_t)(kept ? t->width : t->live_width) * r->B * r->L
+                        : gradient ? r->d_pairs
+                                   : r->pairs;
+
+    return base + own_floats(t, extent_of(r), kept, pairs, value);
+}
+
 /* Each value lies whole; if all are kept, one after the other. */
 static struct matrix matrix_in(const struct steps *t, const struct steps_run *r, int value,
                                bool gradient)
@@ -303,15 +391,29 @@ static struct matrix matrix_in(const struct steps *t, const struct steps_run *r,
         return (struct matrix){0};
     const struct value *const v = &t->value[value], *const of = &t->value[v->of];
     float *at = gradient ? r->d_values : r->values;
-    if (v->of == STEPS_INPUT)
-        at = gradient ? r->d_x : (float *)r->x;
-    else if (v->of == t->first)
+    struct matrix m = {.row = of->width, .n = v->width};
+    m.batch = steps_rows(t, value, extent_of(r)) * m.row;
+    if (v->of == STEPS_INPUT && gradient) {
+        m.skip = r->skip;
+        m.batch += (in_front(t, r->M) - r->skip) * m.row;
+        at = r->d_x - r->skip * m.row;
+    } else if (v->of == STEPS_INPUT) {
+        m.batch = r->x_batch ? r->x_batch : m.batch;
+        at = (float *)r->x;
+    } else if (of->cache && t->cached) {
+        struct cache *const cache = r->cache[of->cache - 1];
+        m.batch = cache_stride(cache);
+        at = cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n;
+    } else if (v->of == t->first)
         at = gradient ? r->d_first : r->first;
     else if (t->outside && v->of == t->result)
         at = gradient ? (float *)r->d_result : r->result;
+    else if (of->rows)
+        at = own_place(t, r, v->of, gradient, kept);
     else
         at += (ptrdiff_t)(kept ? of->before : of->live_before) * r->B * r->L;
-    return (struct matrix){at + v->at, of->width, v->width};
+    m.at = at + v->at;
+    return m;
 }
 
 struct matrix steps_matrix(const struct steps *t, const struct steps_run *r, int value)
@@ -324,24 +426,51 @@ struct matrix steps_gradient(const struct steps *t, const struct steps_run *r, i
     return matrix_in(t, r, value, true);
 }
 
+/* Of given rows, from the i-th input, a step of new ones reads the last, and others, of those that a
+ * cache has, all. */
+static struct matrix rows_read(const struct steps *t, const struct steps_run *r,
+                               const struct step *s, int i, struct matrix m)
+{
+    const struct value *const in = s->in[i] < 0 ? NULL : &t->value[t->value[s->in[i]].of];
+    value_rows *const rows = t->value[t->value[s->out[0]].of].rows;
+    int by = 0;
+
+    if (!in || (in->of != STEPS_INPUT && in->rows != steps_given_rows))
+        return m;
+    if (!s->core && !rows)
+        by = in_front(t, r->M);
+    else if (in->cache && t->cached && rows != steps_given_rows)
+        by = -r->M;
+    m.at += by * m.row;
+    m.skip = max_int(0, m.skip - by);
+    return m;
+}
+
 static struct step_call call_of(const struct steps *t, const struct steps_run *r,
                                 const struct step *s, bool backward)
 {
+    const bool given = t->value[t->value[s->out[0]].of].rows == steps_given_rows;
     struct step_call c = {.g = r->g,
                           .s = s,
                           .B = r->B,
-                          .L = r->L,
-                          .position = r->position,
+                          .L = steps_rows(t, s->out[0], extent_of(r)),
+                          .length = r->L,
+                          .M = r->M,
+                          .position = r->position - (given ? in_front(t, r->M) : 0),
                           .front = r->front,
                           .d_front = r->d_front,
                           .steps = t,
+                          .core = r->core,
+                          .place = &r->place,
+                          .encoding = r->encoding,
+                          .sight = r->sight,
                           .model = r->model,
                           .scratch = r->scratch};
 
     for (int i = 0; i < STEP_IN; i++) {
-        c.in[i] = steps_matrix(t, r, s->in[i]);
+        c.in[i] = rows_read(t, r, s, i, steps_matrix(t, r, s->in[i]));
         if (backward)
-            c.d_in[i] = steps_gradient(t, r, s->in[i]);
+            c.d_in[i] = rows_read(t, r, s, i, steps_gradient(t, r, s->in[i]));
     }
     for (int i = 0; i < STEP_OUT; i++) {
         c.out[i] = steps_matrix(t, r, s->out[i]);
@@ -387,24 +516,26 @@ static bool is_overwritten(const struct steps *t, int value)
 /* Zero the gradients that the i-th step is the first to add to. */
 static void clear(const struct steps *t, const struct steps_run *r, int i)
 {
-    const size_t rows = (size_t)r->B * (size_t)r->L;
-
     for (int k = STEPS_INPUT + 1; k < t->n_values; k++) {
         const struct value *const v = &t->value[k];
-        if (value_lies_here(t, k) && v->to == i && !is_overwritten(t, k))
-            memset(steps_gradient(t, r, k).at, 0, rows * (size_t)v->width * sizeof(float));
+        const size_t rows = (size_t)r->B * (size_t)steps_rows(t, k, extent_of(r));
+        float *const at = steps_gradient(t, r, k).at;
+        if (at && value_lies_here(t, k) && v->to == i && !is_overwritten(t, k))
+            memset(at, 0, rows * (size_t)v->width * sizeof(float));
     }
 }
 
 void steps_backward(const struct steps *t, const struct steps_run *r)
 {
-    const size_t rows = (size_t)r->B * (size_t)(r->d_front.n + r->L), D = (size_t)t->c->D;
+    const int all = r->d_front.n + r->M - r->skip + r->L;
+    const size_t rows = (size_t)r->B * (size_t)all, D = (size_t)t->c->D;
 
     CHECK(r->kept);
     memset(r->d_x - (size_t)r->d_front.n * D, 0, rows * D * sizeof(float));
     for (int i = t->n - 1; i >= 0; i--) {
         const struct step_call c = call_of(t, r, &t->step[i], true);
         clear(t, r, i);
-        c.s->kind->backward(&c);
+        if (c.s->kind->backward)
+            c.s->kind->backward(&c);
     }
 }

@@ -6,11 +6,13 @@
  * its steps in order, which declares its parameters, its states and its work space at once.
  *
  * Values are numbered; value STEPS_INPUT is the layer's input. Columns of a value are a value too.
- * No step changes what another one has written, so all values are there when backward runs. Where no
- * backward pass follows, the room of a value that has been read by all goes to later ones. */
-#ifndef STEPS_H
-#define STEPS_H
+ * No step changes what another one has written, but by rotations in place, whose backward pass reads
+ * no value; so all values are there when backward runs. Where no backward pass follows, the room of a
+ * value that has been read by all goes to later ones. */
+#pragma once
 
+#include "variants/backends/watch.h"
+#include "variants/parts/cache.h"
 #include "variants/parts/params.h"
 #include "variants/variant.h"
 
@@ -23,15 +25,24 @@ enum {
     STEP_PARAMS = 2,
     STEP_STATES = 3,
     STEP_NUMBERS = 8,
+    STEP_CACHES = 3,
     STEPS_INPUT = 0,
     NO_VALUE = -1,
 };
 
-/* Rows of n numbers, `row` floats apart; at NULL = absent. */
+/* Sequences, new rows of each, rows of memory before them. */
+struct extent {
+    int B, L, M;
+};
+
+/* Rows of n numbers, `row` floats apart, and sequences of them, `batch` apart; at NULL = absent. A
+ * gradient may lack the first `skip` rows of each sequence. */
 struct matrix {
     float *at;
     ptrdiff_t row;
     int n;
+    ptrdiff_t batch;
+    int skip;
 };
 
 static inline float *matrix_row(const struct matrix *m, ptrdiff_t i) { return m->at + i * m->row; }
@@ -46,11 +57,13 @@ struct rows_in_front {
 struct step;
 struct steps;
 
-/* One step of one call: B sequences of L rows each, in this order. */
+/* One step of one call: B sequences of L rows each, in this order: those of its first output, which
+ * may be others than the layer's. */
 struct step_call {
     const struct engine *g;
     const struct step *s;
     int B, L;
+    int length, M;    /* new rows of the layer, rows of memory before them */
     int64_t position; /* in their streams, of the first row of all sequences */
     struct rows_in_front front, d_front;
     struct matrix in[STEP_IN], out[STEP_OUT];
@@ -58,6 +71,10 @@ struct step_call {
     const struct param *param[STEP_PARAMS];       /* NULL = absent */
     const struct param *model;                    /* those that all layers share; NULL = none */
     const struct steps *steps;
+    const struct attn_impl *core;     /* of steps that attend */
+    const struct attn_place *place;   /* of their layer */
+    const float *encoding;            /* of positions, where the position scheme has some */
+    const struct attn *sight;         /* what it sees; NULL = as the step says */
     const float *before[STEP_STATES]; /* states [B, n] before the first row; NULL = 0 */
     float *after[STEP_STATES];        /* after the last; NULL = not wanted */
     void *scratch;
@@ -68,11 +85,17 @@ void step_add_gradient(const struct step_call *c, int input);
 /* Add the column sums of a gradient to that of a parameter: in the order of rows. */
 void matrix_add_columns(const struct matrix *m, int rows, float *sums);
 
+/* The attention that a step runs, without operands; what is added to scores points somewhere. `part`
+ * is the step's number STEP_PART. */
+enum { STEP_PART };
+typedef struct attn step_core(const struct steps *t, int part, struct extent now);
+
 struct step_kind {
     const char *name;
     void (*forward)(const struct step_call *c);
     /* Adds to d_in and to the gradients of the parameters. With `overwrites` it writes d_in
-     * instead, so no other step may read its inputs after it: copy them first. */
+     * instead, so no other step may read its inputs after it: copy them first. NULL = its outputs
+     * are constants. */
     void (*backward)(const struct step_call *c);
     bool overwrites;
     /* Backward does not read its outputs, and does not write over their gradients. */
@@ -81,8 +104,10 @@ struct step_kind {
     /* Make `next`, which alone reads the whole of its output, a part of this step; false if it
      * cannot be. NULL = never. */
     bool (*joins)(struct steps *t, struct step *s, const struct step *next);
-    /* Bytes, for up to B sequences of L rows; NULL = none. */
-    size_t (*scratch)(const struct engine *g, const struct step *s, int B, int L, bool backward);
+    /* Bytes, for up to so many rows, new ones being those of its first output; NULL = none. Of a step
+     * that attends they lie before those of the core. */
+    size_t (*scratch)(const struct engine *g, const struct step *s, struct extent max,
+                      bool backward);
     /* The implementation that runs it; NULL = none of its own. */
     const char *(*impl)(const struct engine *g, const struct step *s, int B, int L, bool backward);
     /* Useful FLOP of B sequences of L rows; NULL = element-wise, not counted. */
@@ -91,13 +116,21 @@ struct step_kind {
 
 struct step {
     const struct step_kind *kind;
+    const struct config *c;
     int in[STEP_IN], out[STEP_OUT];
     int param[STEP_PARAMS], state[STEP_STATES];
     int width[STEP_IN], result; /* of its inputs and of its first output */
     int n[STEP_NUMBERS];        /* what they mean is the kind's */
     float x[STEP_NUMBERS];
-    bool to_states; /* a state, or what layers share, depends on it */
+    bool to_states;  /* a state, or what layers share, depends on it */
+    step_core *core; /* NULL = it does not attend */
 };
+
+/* Rows of each sequence of a value in a call. */
+typedef int value_rows(const struct steps *t, struct extent now);
+/* All rows that the layer is given: where they are not cached, those of memory, too; all that there
+ * are. */
+value_rows steps_given_rows, steps_all_rows;
 
 /* `width` columns from `at` on of value `of`, which is not a part of another one. That has `before`
  * columns of others before it where a backward pass follows; its gradient, and without a backward
@@ -106,6 +139,12 @@ struct step {
 struct value {
     int of, at, width, before, live_before, from, to;
     bool of_backward; /* backward alone reads it, and it has no gradient */
+    /* NULL = the layer's new ones; others lie behind those, or with `pairs`, numbers of pairs of
+     * rows, in an array of their own, and none shares its room. */
+    value_rows *rows;
+    bool pairs;
+    int cache;         /* its number, from 1, where a model caches rows; 0 = none */
+    const char *shown; /* name in golden files; NULL = not there */
 };
 
 /* A state that a step carries from segment to segment: [B, n] floats, `start` at the start. A given
@@ -123,7 +162,8 @@ struct steps {
     int layer; /* of the model, from 0 */
     const char *prefix;
     struct params *declares; /* NULL = parameters have been declared */
-    int n, n_values, n_params, n_states;
+    int n, n_values, n_params, n_states, n_caches;
+    bool cached; /* the layer is given new rows, and its caches have those of memory */
     struct step step[MAX_STEPS];
     struct value value[MAX_VALUES];
     struct state state[MAX_STATES];
@@ -141,7 +181,9 @@ struct steps {
     bool alone;       /* a bare operator: it counts as one of several layers, not as the first */
     const char *last; /* the layer's last map, W_o; NULL = none, the result is the output */
     const char *last_bias; /* NULL = none */
+    int o, o_bias;         /* their parameters; -1 = they follow those of the steps */
     int result;            /* the value that the layer's last map, W_o, reads */
+    struct mask mask;      /* that a core may have */
     const char *lacks;     /* the first thing that is wrong with it; NULL = nothing */
 };
 
@@ -162,12 +204,18 @@ void steps_need(struct steps *t, bool has, const char *lacks);
 /* A new value; columns [first, first + n) of one. */
 int steps_value(struct steps *t, int width);
 int steps_columns(struct steps *t, int value, int first, int n);
+/* A new one of other rows than the layer's. */
+int steps_value_of(struct steps *t, int width, value_rows *rows, bool pairs);
+int steps_rows(const struct steps *t, int value, struct extent now);
+/* One of all given rows that is remembered, and cached; shown: its name in golden files or NULL. */
+int steps_remembered(struct steps *t, int width, const char *shown);
 /* Nothing reads or writes this value any more. */
 void steps_drop(struct steps *t, int value);
 /* A step of this kind, with nothing set; add inputs and outputs in order. */
 struct step *steps_add(struct steps *t, const struct step_kind *kind);
 void step_reads(struct steps *t, struct step *s, int value); /* NO_VALUE keeps the place */
-int step_writes(struct steps *t, struct step *s, int width); /* a new value, which it returns */
+/* A new value, which it returns, of as many rows as the step's first input. */
+int step_writes(struct steps *t, struct step *s, int width);
 void step_writes_to(struct steps *t, struct step *s, int value);
 struct state *step_given(struct steps *t, struct step *s, const char *name, int n);
 /* Index of the state of that name: one that is given may be of several steps. */
@@ -197,10 +245,22 @@ int step_linear(struct steps *t, int x, int width, const char *name);
 int step_affine(struct steps *t, int x, int width, const char *name);
 void step_linear_to(struct steps *t, int to, int x, const char *name);
 void step_affine_to(struct steps *t, int to, int x, const char *name);
+/* Likewise with parameters declared before; bias: -1 = none. */
+int step_product(struct steps *t, int x, int width, int weight, int bias);
+void step_product_to(struct steps *t, int to, int x, int weight, int bias);
+/* With rows of a map from the first on, as many as there are columns of the value. */
+void step_part_to(struct steps *t, int to, int x, int weight, int first);
 
-/* Depth-wise causal convolution of `taps` rows, then SiLU; "conv.weight" [width, taps] (and
- * "conv.bias"). Its state is the rows before: "conv" [B, taps-1, width]. */
-int step_conv(struct steps *t, int x, int taps, bool bias);
+/* The four maps of an attention, "PREFIXq.weight" and so on, then their biases, as attn_bias says: the
+ * first parameter of them; the last ends the layer; x mapped by one of them. */
+enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
+int steps_projections(struct steps *t, const char *prefix);
+void steps_end_with(struct steps *t, int projections);
+int step_project(struct steps *t, int x, int projections, int which);
+
+/* Depth-wise causal convolution of `taps` rows, with `silu` that function of it; "conv.weight" [width,
+ * taps] (and "conv.bias"). Its state is the rows before: "conv" [B, taps-1, width]. */
+int step_conv(struct steps *t, int x, int taps, bool bias, bool silu);
 
 /* The same without SiLU, of the layer's input and the rows of memory in front of it, in place of a
  * state; "WEIGHT" [taps, D] and, unless NULL, "BIAS". */
@@ -227,12 +287,17 @@ enum curve {
     CURVE_LOG_SIGMOID = ACT_LOG_SIGMOID,
     CURVE_SOFTPLUS = ACT_SOFTPLUS,
     CURVE_EXP = ACT_EXP,
+    CURVE_GELU = ACT_GELU,
     CURVE_HALF_SIGMOID = ACT_HALF_SIGMOID,
     CURVE_CAP = ACT_KINDS
 };
 int step_apply(struct steps *t, int x, enum curve curve, float factor);
 int step_curve(struct steps *t, int x, enum curve curve, float factor, const char *bias,
                enum init init, float arg);
+
+/* f(w) in every row, w a vector of that name. */
+int step_same(struct steps *t, int width, enum curve curve, const char *name, enum init init,
+              float arg);
 
 /* Element-wise. times: b may be narrower, a whole fraction: each of its numbers then multiplies a
  * group of a's. plus: a + b, b in the first columns if it is narrower. skip: a + w b, w "NAME" of one number per group of `per`. */
@@ -257,6 +322,7 @@ struct head_norm {
     int width;
     bool layer, each, bias;
     float eps;
+    int weights; /* a parameter declared before, and with `bias` the one after it; 0 = none */
 };
 int step_norm(struct steps *t, int x, struct head_norm n);
 
@@ -266,9 +332,10 @@ struct mix_weights {
     int param, from, n;
 };
 int step_mixes(struct steps *t, int x, int d, int m, struct mix_weights w);
-/* A parameter that steps share, declared before them. */
+/* A parameter that steps share, declared before them; a map of theirs. */
 int steps_tensor(struct steps *t, enum init init, float arg, int rank, const int *shape,
                  const char *name);
+int steps_map(struct steps *t, int out, int in, const char *name);
 /* n maps side by side: columns c of the result are W_c of columns c of x, "NAME" [n, width, rank].
  */
 int step_blocks(struct steps *t, int x, int n, int width, const char *name);
@@ -289,38 +356,78 @@ struct recurrence {
     int q, k, v, g, beta, a, b, i;
     int states;           /* heads that share one are neighbours; 0 = one each */
     int q_heads, k_heads; /* 0 = heads, states */
+    int rows;             /* of it in each of the list's, side by side in all values; 0 = 1 */
     const char *bonus;    /* name of u [H, dk], or NULL */
     int norm;             /* enum recur_norm */
     float eps;
 };
 int step_recur(struct steps *t, struct recurrence r);
 
+/* softmax(scale q k^T + add) v of the backend's core; members that are 0 are absent. What is added,
+ * if the core has it, is a value or a parameter. Without v the values are the first columns of keys,
+ * that of one head. No later step reads q, k or v. */
+struct attend {
+    int q, k, v, add;
+    int table;   /* the parameter, not the first */
+    int width;   /* of its outputs */
+    int part;    /* attentions of the layer before it */
+    bool last;   /* its queries are the layer's last rows, otherwise the first */
+    bool unseen; /* its probabilities are not of the layer's rows: a watcher is not shown them */
+    value_rows *rows; /* of its outputs; NULL = the layer's */
+    step_core *core;
+};
+int step_attend(struct steps *t, struct attend a);
+/* The same by another kind of step, with these inputs and outputs; backward reads the log-sum-exps
+ * [B,H,L]. */
+enum { ATTEND_Q, ATTEND_K, ATTEND_V, ATTEND_ADD };
+enum { ATTEND_RESULT, ATTEND_LSE };
+int step_attend_as(struct steps *t, const struct step_kind *kind, struct attend a);
+/* The attention of such a step with its operands, and of any call; sight: NULL = as the step says. */
+struct attn step_operands(const struct step_call *c);
+struct attn step_attention(const struct steps *t, const struct step *s, struct extent now,
+                           const struct attn *sight);
+
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* Floats of values, for up to `rows` rows: of all, if a backward pass follows, or of those that live
- * at one time, as their gradients do; bytes of scratch. */
-size_t steps_floats(const struct steps *t, size_t rows, bool kept);
-size_t steps_scratch(const struct steps *t, const struct engine *g, int B, int L, bool backward);
-double steps_flop(const struct steps *t, int B, int L);
+/* Floats of values, for up to so many rows: of all, if a backward pass follows, or of those that live
+ * at one time, as their gradients do; of values of pairs; bytes of scratch. */
+size_t steps_floats(const struct steps *t, struct extent max, bool kept);
+size_t steps_pairs(const struct steps *t, struct extent max, bool kept);
+size_t steps_scratch(const struct steps *t, const struct engine *g, struct extent max,
+                     bool backward);
+double steps_flop(const struct steps *t, struct extent now);
+/* The attention of its last step that attends, with as many queries and keys as any has; false if
+ * none does. What the implementation needs. */
+bool steps_core(const struct steps *t, struct extent max, struct attn *a);
+struct attn_need steps_core_need(const struct steps *t, const struct attn_impl *core,
+                                 const struct engine *g, struct extent max,
+                                 const struct attn *sight, bool backward);
 /* Name of the implementation that runs the recurrence in it. */
 const char *steps_impl(const struct steps *t, const struct engine *g, int B, int L, bool backward);
 
 /* What one run of a list works on. states: as in struct steps, one array each, before and after. */
 struct steps_run {
     const struct engine *g;
-    const struct param *params; /* the list's first */
-    const struct param *model;  /* of all layers, NULL = none */
-    int B, L;
-    int64_t position;
+    const struct param *params;          /* the list's first */
+    const struct param *model;           /* of all layers, NULL = none */
+    int B, L, M;                         /* as in struct extent */
+    int64_t position;                    /* of the first new row */
     const float *x;                      /* [B L, D], or the first new row if rows stand in front */
+    ptrdiff_t x_batch;                   /* of given rows; 0 = without gaps */
+    int skip;                            /* given rows without a gradient */
     struct rows_in_front front, d_front; /* of x and d_x, if a step reads them */
     float *result;                       /* [B L, D] that lies outside */
     const float *d_result;               /* backward: likewise */
-    float *values;                       /* steps_floats */
+    float *values, *pairs;               /* steps_floats, steps_pairs */
     bool kept;                           /* a backward pass follows */
     float *first, *d_first;              /* [B L, width] of the value that layers share */
     float *before[MAX_STATES], *after[MAX_STATES];
-    float *d_x, *d_values; /* backward: likewise, as if not kept */
+    float *d_x, *d_values, *d_pairs; /* backward: likewise, as if not kept */
+    const struct attn_impl *core;    /* of steps that attend */
+    const float *encoding;           /* as in struct step_call */
+    const struct attn *sight;
+    struct cache *cache[STEP_CACHES];
+    struct attn_place place;
     void *scratch;
 };
 void steps_forward(const struct steps *t, const struct steps_run *r);
@@ -332,5 +439,3 @@ void steps_backward(const struct steps *t, const struct steps_run *r);
 /* The value in a run, and its gradient. */
 struct matrix steps_matrix(const struct steps *t, const struct steps_run *r, int value);
 struct matrix steps_gradient(const struct steps *t, const struct steps_run *r, int value);
-
-#endif

@@ -152,7 +152,7 @@ static int widest(const struct steps *t, const bool *placed)
     int most = -1;
 
     for (int i = 0; i < t->n_values; i++)
-        if (value_lies_here(t, i) && !placed[i] &&
+        if (value_lies_here(t, i) && !t->value[i].rows && !placed[i] &&
             (most < 0 || t->value[i].width > t->value[most].width))
             most = i;
     return most;
@@ -163,9 +163,10 @@ static void place_values(struct steps *t)
 {
     bool placed[MAX_VALUES] = {false};
 
+    for (int i = 0; i < t->n_values; i++)
+        find_life(t, i);
     for (int i; (i = widest(t, placed)) >= 0;) {
         struct value *const v = &t->value[i];
-        find_life(t, i);
         v->live_before = free_place(t, placed, i, 0);
         placed[i] = true;
         t->live_width = max_int(t->live_width, v->live_before + v->width);
@@ -179,8 +180,9 @@ static bool carries(const struct steps *t, const struct step *s)
     for (int i = 0; i < STEP_STATES; i++)
         if (s->state[i] >= 0 && !t->state[s->state[i]].given)
             return true;
-    for (int i = 0; i < STEP_OUT && t->first >= 0; i++)
-        if (s->out[i] >= 0 && t->value[s->out[i]].of == t->first)
+    for (int i = 0; i < STEP_OUT; i++)
+        if (s->out[i] >= 0 &&
+            (t->value[s->out[i]].of == t->first || t->value[t->value[s->out[i]].of].cache))
             return true;
     return false;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The end of building a list of steps. */
-#ifndef STEPS_PLAN_H
-#define STEPS_PLAN_H
+#pragma once
 
 #include "steps.h"
 
@@ -11,5 +10,3 @@ bool value_lies_here(const struct steps *t, int value);
 
 /* All steps have been added, and the result is known. */
 void steps_plan(struct steps *t);
-
-#endif

@@ -2,7 +2,7 @@
  *
  * What programs that are already compiled rely on: the symbols of the library, the layout of the
  * public structs, and that a struct of an older header is taken. */
-#include "tests/support/library.h"
+#include "tests/support/kernel/library.h"
 #include "tests/support/program.h"
 #include "variants/backends/library/inner.h"
 
@@ -15,19 +15,15 @@ TestSuite(library_abi, .timeout = 240);
 /* `line` with the library in $LIB and its folder in $SRC, or a test that is skipped. */
 static struct ran of_library(const char *line)
 {
-    char *const root = getcwd(NULL, 0), *whole;
-
-    cr_assert(root && asprintf(&whole,
-                               "SRC='%s/variants/backends/library'; "
-                               "LIB=$(dirname \"$BENCH\")/libbenchattn.so.1; "
-                               "[ -e \"$LIB\" ] && command -v nm >/dev/null || exit 77; %s",
-                               root, line) > 0);
+    char *const root = kept(getcwd(NULL, 0));
+    char *const whole = kept(need_text("SRC='%s/variants/backends/library'; "
+                                       "LIB=$(dirname \"$BENCH\")/libbenchattn.so.1; "
+                                       "[ -e \"$LIB\" ] && command -v nm >/dev/null || exit 77; %s",
+                                       root, line));
     struct ran r = run_shell("/tmp", whole);
-    free(whole), free(root);
-    if (r.code == 77) {
-        ran_free(&r);
+    free(whole);
+    if (r.code == 77)
         cr_skip_test("no libbenchattn.so.1 beside the program (make library), or no nm");
-    }
     return r;
 }
 
@@ -44,7 +40,6 @@ Test(library_abi, symbols_are_those_of_the_map)
 
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "ba_attention_backward\n"), "%s", r.out.data);
-    ran_free(&r);
 }
 
 /* arm64 names the CPU by a file of the kernel's. */
@@ -65,7 +60,6 @@ Test(library_abi, neither_writes_nor_exits)
         "setenv|setlocale|rand|dlopen'");
 
     cr_expect_eq(r.code, 1, "%s", r.out.data);
-    ran_free(&r);
 }
 
 /* Members are added at the end and never move. */
@@ -82,7 +76,7 @@ Test(library_abi, layout_of_version_1)
     WHOLE(ba_mask, rows, 80);
     AT(ba_mask, random_from, 56);
     AT(ba_mask, rect_rows, 80);
-    WHOLE(ba_attention, reserved, 400);
+    WHOLE(ba_attention, texts, 400);
     AT(ba_attention, scale, 56);
     AT(ba_attention, q, 64);
     AT(ba_attention, o, 152);

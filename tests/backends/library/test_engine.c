@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The library's handle: backends, threads, work space that cannot be had. */
-#include "tests/support/library.h"
+#include "tests/support/kernel/library.h"
 #include "tests/support/sanitized.h"
-#include "variants/backends/backend.h"
+#include "variants/backends/library/inner.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -19,6 +19,8 @@ Test(library_engine, names_backends_that_run_here)
     for (; ba_backend_name(n); n++) {
         struct ba_engine *const engine = library_engine(ba_backend_name(n), 2);
         cr_expect_str_eq(ba_engine_backend(engine), ba_backend_name(n));
+        cr_expect(engine->g.backend == backend_find(ba_backend_name(n)) && engine->g.threads == 2,
+                  "%s: other kernels", ba_backend_name(n));
         ba_engine_close(engine);
     }
     cr_expect_gt(n, 0);

@@ -3,7 +3,7 @@
  * Every member of the structs of attention: its default is what the header names, and any other value
  * changes what a loop from the header's text says that it changes, or is refused. A member without a
  * row fails. Two sequences, rows with gaps. */
-#include "tests/support/library_members.h"
+#include "tests/support/kernel/library_members.h"
 
 TestSuite(library_members, .timeout = 240);
 
@@ -220,6 +220,10 @@ static void expect_gradients(struct ba_engine *engine, const struct ba_attention
     } while (0)
 
 #define TABLES a.R = K + 1
+#define PACKED                                                                                     \
+    a.B = 1;                                                                                       \
+    a.M = 0;                                                                                       \
+    a.scores_out = NULL
 #define MASKS(x)                                                                                   \
     a.masks = &m;                                                                                  \
     a.n_masks = 1;                                                                                 \
@@ -230,7 +234,6 @@ static void sizes_and_strides(struct ba_engine *engine, struct rows_of_struct *a
     struct rows_of_struct rows = *all;
 
     REFUSED(ba_attention, size, a.size = 8);
-    REFUSED(ba_attention, reserved, a.reserved = 1);
     ROW(B, , , a.B = 1);
     ROW(H, , , a.H = 2);
     ROW(L, , , a.L = 8);
@@ -272,6 +275,7 @@ static void positions_and_visibility(struct ba_engine *engine, struct rows_of_st
 {
     static const int windows[] = {3, 0, 1, 5}, no_windows[H] = {0};
     static const uint8_t first[H] = {0}, turns[H] = {0, 1, 1, 0};
+    static const int32_t whole[] = {0, L}, cut[] = {0, 2, 3, L, 0, 5, L}, empty[] = {0, 2, 2, L};
     struct rows_of_struct rows = *all;
     struct ba_mask two[2] = {{.size = sizeof(*two), .window = 3},
                              {.size = sizeof(*two), .stride = 2}};
@@ -297,6 +301,22 @@ static void positions_and_visibility(struct ba_engine *engine, struct rows_of_st
     REFUSED(ba_attention, n_masks, a.masks = two; a.n_masks = 1; a.mask_of_head = turns);
     ROW(mask_of_head, a.masks = two; a.n_masks = 2, a.mask_of_head = first, a.mask_of_head = turns);
     ROW(window_of_head, , a.window_of_head = no_windows, a.window_of_head = windows);
+    ROW(cu_seqlens, PACKED, a.texts = 1; a.cu_seqlens = whole, a.texts = 3; a.cu_seqlens = cut);
+    ROW(cu_seqlens, PACKED; TABLES; a.bias = in[7]; a.sinks = SINKS; a.sink_logit = in[8];
+        MASKS(block) = 2, , a.texts = 3; a.cu_seqlens = cut);
+    ROW(texts, PACKED; a.causal = 0; a.Hkv = 2; a.window = 3; a.texts = 3;
+        a.cu_seqlens = cut, , a.texts = 2; a.cu_seqlens = cut + 4);
+    REFUSED(ba_attention, texts, PACKED; a.texts = 2; a.cu_seqlens = cut);
+    REFUSED(ba_attention, texts, PACKED; a.texts = 1);
+    REFUSED(ba_attention, texts, PACKED; a.texts = 3; a.cu_seqlens = cut; a.M = 1);
+    REFUSED(ba_attention, texts, PACKED; a.texts = 3; a.cu_seqlens = cut; a.B = 2);
+    REFUSED(ba_attention, texts, PACKED; a.texts = 3; a.cu_seqlens = cut; a.K = L);
+    REFUSED(ba_attention, texts, PACKED; a.texts = 3; a.cu_seqlens = cut; a.add = in[6]);
+    REFUSED(ba_attention, texts, PACKED; a.texts = 3; a.cu_seqlens = cut; a.fade = sums);
+    REFUSED(ba_attention, texts, PACKED; a.texts = 3; a.cu_seqlens = cut; a.scores_out = out.at[2]);
+    REFUSED(ba_attention, texts, PACKED; a.texts = 3; a.cu_seqlens = cut; a.q_step = a.k_step = 1);
+    REFUSED(ba_attention, cu_seqlens, PACKED; a.texts = 3; a.cu_seqlens = empty);
+    REFUSED(ba_attention, cu_seqlens, PACKED; a.texts = 2; a.cu_seqlens = cut + 1);
     *all = rows;
 }
 
@@ -335,7 +355,6 @@ Test(library_members, of_attention)
         positions_and_visibility(engine, &all);
         scores(engine, &all);
         expect_rows(&all, sizeof(struct ba_attention), "ba_attention");
-        ba_engine_close(engine);
     }
 }
 
@@ -378,7 +397,6 @@ Test(library_members, of_masks)
         MASK(margin_rows, PICTURE, , m.margin_rows = 1);
         MASK(margin, PICTURE, , m.margin = 1);
         expect_rows(&rows, sizeof(struct ba_mask), "ba_mask");
-        ba_engine_close(engine);
     }
 }
 
@@ -454,6 +472,5 @@ Test(library_members, of_gradients_of_attention)
                 written += all[p][x] != (float)START;
             cr_assert(written > 0 || scores || member == must[0], "%d", p);
         }
-        ba_engine_close(engine);
     }
 }

@@ -3,7 +3,7 @@
  * Every member of the structs of recurrences: its default is what the header names, and any other
  * value changes what a loop from the header's text says that it changes, or is refused. A member
  * without a row fails. Two sequences, rows and heads with gaps. */
-#include "tests/support/library_members.h"
+#include "tests/support/kernel/library_members.h"
 
 TestSuite(library_members_recurrence, .timeout = 240);
 
@@ -171,6 +171,9 @@ static void expect_gradients(struct ba_engine *engine, const struct ba_recurrenc
     ROW(x.head, with, , r.x.head = 0);                                                             \
     ROW(x.per, with, r.x.per = 1, r.x.per = 2)
 
+#define PACKED                                                                                     \
+    r.B = 1;                                                                                       \
+    r.M = 0
 #define DECAYS                                                                                     \
     r.g = gaps(in[3], T, H, DK);                                                                   \
     r.g_width = DK
@@ -191,7 +194,6 @@ static void numbers(struct ba_engine *engine, struct rows_of_struct *all)
     struct rows_of_struct rows = *all;
 
     REFUSED(size, r.size = 8);
-    REFUSED(reserved, r.reserved = 1);
     ROW(B, , , r.B = 1);
     ROW(L, , , r.L = 5);
     ROW(M, , , r.M = 2);
@@ -227,6 +229,7 @@ static void operands(struct ba_engine *engine, struct rows_of_struct *all)
 
 static void states(struct ba_engine *engine, struct rows_of_struct *all)
 {
+    static const int32_t whole[] = {0, L}, cut[] = {0, 1, 4, L, 0, 3, L}, empty[] = {0, 2, 2, L};
     struct rows_of_struct rows = *all;
 
     ROW(s0, , r.s0 = zeros, r.s0 = in[10]);
@@ -239,6 +242,18 @@ static void states(struct ba_engine *engine, struct rows_of_struct *all)
     ROW(m1, GATED, , r.m1 = NULL);
     ROW(den, SUMS, , r.den = NULL);
     REFUSED(o, r.o = NULL);
+    ROW(cu_seqlens, PACKED, r.texts = 1; r.cu_seqlens = whole, r.texts = 3; r.cu_seqlens = cut);
+    ROW(cu_seqlens, PACKED; DECAYS; ERASES; r.b = gaps(in[5], T, H, DK + 1);
+        r.s0 = in[10], , r.texts = 3; r.cu_seqlens = cut);
+    ROW(cu_seqlens, PACKED; r.beta = gaps(in[7], T, H, 1); r.u = in[8];
+        r.s0 = in[10], , r.texts = 3; r.cu_seqlens = cut);
+    ROW(texts, PACKED; GATED; r.s0 = in[10]; r.z0 = in[17]; r.m0 = in[11]; r.texts = 3;
+        r.cu_seqlens = cut, , r.texts = 2; r.cu_seqlens = cut + 4);
+    REFUSED(texts, PACKED; r.texts = 2; r.cu_seqlens = cut);
+    REFUSED(texts, PACKED; r.texts = 1);
+    REFUSED(texts, r.B = 1; r.texts = 3; r.cu_seqlens = cut);
+    REFUSED(texts, r.M = 0; r.texts = 3; r.cu_seqlens = cut);
+    REFUSED(cu_seqlens, PACKED; r.texts = 3; r.cu_seqlens = empty);
     *all = rows;
 }
 
@@ -252,6 +267,5 @@ Test(library_members_recurrence, of_recurrences)
         operands(engine, &all);
         states(engine, &all);
         expect_rows(&all, sizeof(struct ba_recurrence), "ba_recurrence");
-        ba_engine_close(engine);
     }
 }

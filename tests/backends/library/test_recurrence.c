@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recurrences through the library: the bits of the kernels for every rule, forward and backward;
- * what shares numbers; and that no argument ends the process. */
-#include "harness/check/guarded.h"
-#include "tests/support/library.h"
-#include "tests/support/open_engine.h"
-#include "tests/support/sanitized.h"
-#include "variants/backends/recur.h"
+ * Recurrences through the library: what shares numbers, and what is refused. */
+#include "tests/support/kernel/fenced.h"
+#include "tests/support/kernel/library.h"
 
 #include <limits.h>
 #include <math.h>
@@ -49,8 +45,9 @@ static void make(struct arrays *x)
     for (int i = 0; i < INPUTS; i++) {
         char name[16];
         snprintf(name, sizeof(name), "in%d", i);
-        x->in[i] = i == Q || i == K || i == Z0 ? positive(MOST, name) : normal(MOST, name, 0, 0.3f);
-        x->d[i] = guarded(MOST);
+        x->in[i] =
+            i == Q || i == K || i == Z0 ? kept(positive(MOST, name)) : normals(MOST, name, 0, 0.3f);
+        x->d[i] = fenced(MOST);
         memset(x->d[i], 0, MOST * sizeof(float));
     }
     for (int e = 0; e < MOST; e++) {
@@ -59,15 +56,7 @@ static void make(struct arrays *x)
         x->in[BETA][e] = 0.5f;
     }
     for (int i = 0; i < OUTPUTS; i++)
-        x->out[i] = guarded(MOST);
-}
-
-static void drop(struct arrays *x)
-{
-    for (int i = 0; i < INPUTS; i++)
-        release(x->in[i]), release(x->d[i]);
-    for (int i = 0; i < OUTPUTS; i++)
-        release(x->out[i]);
+        x->out[i] = fenced(MOST);
 }
 
 static struct ba_rows rows(const float *at, int length, int heads, int width)
@@ -131,81 +120,6 @@ static struct ba_recurrence_grad grad_of(const struct ba_recurrence *r, const st
                                        .d_z0 = r->norm ? x->d[Z0] : NULL};
 }
 
-/* A member of a struct of the kernels' that the library's struct has by the same name. */
-#define SAME(m) x.m = from->m
-#define ROWS(m)                                                                                    \
-    x.m = (struct recur_rows)                                                                      \
-    {                                                                                              \
-        from->m.at, from->m.batch, from->m.row, from->m.head, (int)from->m.per                     \
-    }
-
-static struct recur kernel_call(const struct ba_recurrence *from)
-{
-    struct recur x = {.norm = (enum recur_norm)from->norm};
-
-    SAME(B), SAME(L), SAME(M), SAME(H), SAME(Hs), SAME(dk), SAME(dv), SAME(scale), SAME(g_width),
-        SAME(u), SAME(eps), SAME(s0), SAME(z0), SAME(m0), SAME(s1), SAME(z1), SAME(m1), SAME(o),
-        SAME(den);
-    ROWS(q), ROWS(k), ROWS(v), ROWS(g), ROWS(beta), ROWS(a), ROWS(b), ROWS(i);
-    return x;
-}
-
-static struct recur_grad kernel_grad(const struct ba_recurrence_grad *from)
-{
-    struct recur_grad x = {0};
-
-    SAME(d_o), SAME(d_s1), SAME(d_q), SAME(d_k), SAME(d_v), SAME(d_g), SAME(d_beta), SAME(d_a),
-        SAME(d_b), SAME(d_u), SAME(d_i), SAME(d_s0), SAME(d_z0);
-    return x;
-}
-
-/* The same without the library. */
-static void directly(const struct engine *g, const struct ba_recurrence *x,
-                     const struct ba_recurrence_grad *d)
-{
-    const struct recur r = kernel_call(x);
-    const struct recur_grad grad = kernel_grad(d);
-
-    for (int back = 0; back < 2; back++) {
-        const struct recur_impl *const impl = engine_recur(g, &r, back);
-        const size_t bytes = round_up(impl->need(&r, g->threads, back) + 64, 64);
-        void *const room = aligned_alloc(64, bytes);
-        cr_assert_not_null(room);
-        if (back)
-            impl->backward(g, &r, &grad, room);
-        else
-            impl->forward(g, &r, room);
-        free(room);
-    }
-}
-
-Test(library_recurrence, has_the_bits_of_the_kernels)
-{
-    for (int b = 0; ba_backend_name(b); b++)
-        for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
-            const struct engine g = open_engine(ba_backend_name(b), 2);
-            struct ba_engine *const engine = library_engine(ba_backend_name(b), 2);
-            struct arrays got, want;
-            char why[256] = "?";
-            make(&got), make(&want);
-            const struct ba_recurrence r = call_of(&rules[i], &got), w = call_of(&rules[i], &want);
-            const struct ba_recurrence_grad d = grad_of(&r, &got), e = grad_of(&w, &want);
-            directly(&g, &w, &e);
-            expect_status(ba_recurrence_forward(engine, &r, why, sizeof(why)), BA_OK, why,
-                          rules[i].name);
-            expect_status(ba_recurrence_backward(engine, &r, &d, why, sizeof(why)), BA_OK, why,
-                          rules[i].name);
-            for (int o = 0; o < OUTPUTS; o++)
-                cr_expect_arr_eq(got.out[o], want.out[o], MOST * sizeof(float), "%s: output %d",
-                                 rules[i].name, o);
-            for (int x = 0; x < INPUTS; x++)
-                cr_expect_arr_eq(got.d[x], want.d[x], MOST * sizeof(float), "%s: gradient %d",
-                                 rules[i].name, x);
-            drop(&got), drop(&want);
-            ba_engine_close(engine);
-        }
-}
-
 /* Of one array that sequences, keys or heads share the gradient is the sum of those that arrays of
  * their own would have; the number of threads changes nothing. */
 Test(library_recurrence, what_is_shared_has_the_sum)
@@ -234,8 +148,7 @@ Test(library_recurrence, what_is_shared_has_the_sum)
             cr_assert_eq(ba_recurrence_backward(one, &s, &f, NULL, 0), BA_OK);
             cr_expect_arr_eq(x.d[K], y.d[K], MOST * sizeof(float), "%s, axis %d: threads",
                              ba_backend_name(b), axis);
-            double *const sum = calloc(MOST, sizeof(*sum)), *const size =
-                                                                calloc(MOST, sizeof(*size));
+            double *const sum = room(MOST, sizeof(*sum)), *const size = room(MOST, sizeof(*size));
             for (int at = 0; at < B * T * HS * DK; at++) {
                 const ptrdiff_t to = at / n * r.k.batch + at % n / (HS * DK) * r.k.row +
                                      at % (HS * DK) / DK * r.k.head + at % DK;
@@ -250,9 +163,6 @@ Test(library_recurrence, what_is_shared_has_the_sum)
             for (int at = 0; at < MOST; at++)
                 cr_expect_leq(fabs((double)x.d[K][at] - sum[at]), 1e-4 * most, "%s, axis %d: %d",
                               ba_backend_name(b), axis, at);
-            free(sum), free(size);
-            drop(&x), drop(&y), drop(&z);
-            ba_engine_close(four), ba_engine_close(one);
         }
 }
 
@@ -293,7 +203,7 @@ Test(library_recurrence, refuses_what_has_no_meaning)
     REFUSED(0, r.k.per = -1);
     REFUSED(0, r.k.row = 1); /* gradients would overlap */
     REFUSED(0, r.v.batch = -1);
-    REFUSED(0, r.reserved = 1);
+    REFUSED(0, r.texts = 1);
     REFUSED(CHANNELS, r.g_width = 2);
     REFUSED(SUM, r.beta = rows(x.in[BETA], T, HS, 1));
     REFUSED(SUM, r.den = NULL);
@@ -310,8 +220,6 @@ Test(library_recurrence, refuses_what_has_no_meaning)
     REFUSED(HEADS, d.d_u = x.d[BONUS]);
     REFUSED(HEADS, d.d_beta = x.d[BETA]);
     REFUSED(HEADS, r.s1 = x.in[S0]);
-    drop(&x);
-    ba_engine_close(engine);
 }
 
 /* Only keys: the state moves on, and nothing is read of it. */
@@ -329,47 +237,4 @@ Test(library_recurrence, without_queries)
     expect_status(ba_recurrence_forward(engine, &split, why, sizeof(why)), BA_OK, why, "queries");
     for (int e = 0; e < B * HS * DK * DV; e++)
         cr_expect_leq(fabs((double)(x.out[S1][e] - x.out[Z1][e])), 3e-5);
-    drop(&x);
-    ba_engine_close(engine);
-}
-
-/* Rules in any mixture, numbers near those of the arrays or far off. */
-Test(library_recurrence, whatever_is_passed_is_answered)
-{
-    enum { CALLS = SANITIZED ? 500 : 4000 };
-    static const int odd[] = {-1, 0, 1, 2, INT_MIN, INT_MAX};
-    struct ba_engine *const engine = library_engine(NULL, 1);
-    struct arrays x;
-    int answers[BA_MEMORY + 1] = {0};
-
-    make(&x);
-    for (uint32_t n = 0; n < CALLS; n++) {
-        const struct rule *const f = &rules[rng_u32(n, 1, 0) % ARRAY_LEN(rules)];
-        const struct rule *const other = &rules[rng_u32(n, 1, 1) % ARRAY_LEN(rules)];
-        struct ba_recurrence r = call_of(f, &x), s = call_of(other, &x);
-        int *const numbers[] = {&r.B, &r.L, &r.M, &r.H, &r.Hs, &r.dk, &r.dv, &r.g_width, &r.norm};
-        char why[256] = "?";
-        for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-            if (rng_u32(n, 2, i) % 16 == 0)
-                *numbers[i] = odd[rng_u32(n, 3, i) % ARRAY_LEN(odd)];
-        if (rng_u32(n, 4, 0) % 2)
-            r.g = s.g, r.beta = s.beta, r.u = s.u;
-        if (rng_u32(n, 4, 1) % 4 == 0)
-            r.q.at = r.k.at = NULL;
-        if (rng_u32(n, 4, 2) % 4 == 0)
-            r.s0 = s.s0, r.z0 = s.z0, r.m0 = s.m0;
-        if (rng_u32(n, 4, 3) % 4 == 0)
-            r.k.per = odd[rng_u32(n, 4, 4) % ARRAY_LEN(odd)];
-        const struct ba_recurrence_grad d = grad_of(&r, &x);
-        int st = ba_recurrence_forward(engine, &r, why, sizeof(why));
-        answers[st]++;
-        expect_status(st, st, why, "forward");
-        st = ba_recurrence_backward(engine, &r, &d, why, sizeof(why));
-        answers[st]++;
-        expect_status(st, st, why, "backward");
-    }
-    cr_expect_gt(answers[BA_OK], CALLS / 10, "%d of %d", answers[BA_OK], 2 * CALLS);
-    cr_expect_gt(answers[BA_ARGUMENT], CALLS / 4);
-    drop(&x);
-    ba_engine_close(engine);
 }

@@ -3,7 +3,7 @@
  * The library on a thread with as little stack as docs/library.md asks for: every kind of call computes
  * what it does on a large stack, and writes nothing below. Memory of somebody else lies right behind
  * the guard page, where a large frame would begin. */
-#include "tests/support/library.h"
+#include "tests/support/kernel/library.h"
 #include "tests/support/sanitized.h"
 #include "variants/base/rng.h"
 
@@ -31,9 +31,8 @@ struct call {
 
 static float *numbers(size_t n, const char *name)
 {
-    float *const x = malloc(sizeof(*x) * n);
+    float *const x = room(n, sizeof(*x));
 
-    cr_assert_not_null(x);
     rng_normal(x, n, 1, rng_stream(name), 0, 0.3f);
     return x;
 }
@@ -118,9 +117,6 @@ static void *make_call(void *arg)
     else if (c->status == BA_OK)
         attend(c, engine, &x);
     ba_engine_close(engine);
-    float *const all[] = {x.q, x.k, x.v, x.d_o, x.table, x.mix, x.beta, x.lse};
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-        free(all[i]);
     return NULL;
 }
 
@@ -155,9 +151,8 @@ Test(library_stack, calls_need_128_kib)
     for (int i = 0; ba_backend_name(i); i++)
         for (enum kind kind = 0; kind < KINDS; kind++) {
             struct call got = {.backend = ba_backend_name(i), .kind = kind}, want = got;
-            got.out = calloc((size_t)4 * N, sizeof(float));
-            want.out = calloc((size_t)4 * N, sizeof(float));
-            cr_assert(got.out && want.out);
+            got.out = room((size_t)4 * N, sizeof(float));
+            want.out = room((size_t)4 * N, sizeof(float));
             make_call(&want);
             cr_expect_eq(on_stack(&got, STACK), 0, "%s, %s: memory of others is overwritten",
                          got.backend, kind_name[kind]);
@@ -165,7 +160,5 @@ Test(library_stack, calls_need_128_kib)
             expect_status(got.status, BA_OK, got.why, kind_name[kind]);
             cr_expect_arr_eq(got.out, want.out, (size_t)4 * N * sizeof(float), "%s, %s",
                              got.backend, kind_name[kind]);
-            free(got.out);
-            free(want.out);
         }
 }

@@ -3,8 +3,7 @@
  * Attention composed of a backend's own matrix products and row operations: for libraries without
  * fused attention, and for every term that fused kernels do not support. Below: what its parts
  * share. */
-#ifndef COMPOSED_H
-#define COMPOSED_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
@@ -99,5 +98,3 @@ void composed_sum_by_row(const struct block_at *at, const float *p, ptrdiff_t ld
  * rows and `cols` columns of all heads; a copy if there is no matrix. */
 void composed_mix(const struct attn *a, const struct block_at *at, const float *matrix,
                   bool transposed, float *to, const float *from, int cols);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the parts of composed attention's backward share. */
-#ifndef COMPOSED_GRAD_H
-#define COMPOSED_GRAD_H
+#pragma once
 
 #include "composed.h"
 #include "variants/backends/attn_sums.h"
@@ -45,5 +44,3 @@ void composed_all_scores_grad(const struct grad_call *c, const struct block_at *
 /* d_rel_q, and its contribution to d_k. */
 void composed_rel_q_grad(const struct grad_call *c, const struct block_at *at, const float *d,
                          float *work);
-
-#endif

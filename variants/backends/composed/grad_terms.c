@@ -20,9 +20,11 @@ static void mix_grad(const struct grad_call *c, const struct block_at *at, enum 
         const struct block_at own = composed_of_head(a, at, g);
         double sum = 0;
         for (int i = 0; i < at->n; i++)
-            for (int j = 0; j < cols; j++)
-                sum +=
-                    (double)d_new[g * square + i * ld + j] * (double)old[h * square + i * ld + j];
+            for (int j = 0; j < cols; j++) {
+                const double d = (double)d_new[g * square + i * ld + j];
+                /* A score that is added to a hidden pair may be any bits: it counts 0 times. */
+                sum += d == 0 ? 0 : d * (double)old[h * square + i * ld + j];
+            }
         composed_sum(c, &own, which)[h] += (float)sum;
     }
 }

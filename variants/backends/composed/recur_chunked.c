@@ -75,7 +75,6 @@ static void forward(const struct engine *g, const struct recur *r, void *scratch
 
 static bool accepts(const struct recur *r, bool backward)
 {
-    (void)backward;
     return !(r->u && (r->i.at || r->beta.at));
 }
 

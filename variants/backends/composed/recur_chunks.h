@@ -16,8 +16,7 @@
  * ones, and of S.
  *
  * Yang et al. 2024 (2312.06635), Yang et al. 2024 (2406.06484), Peng et al. 2025 (2503.14456). */
-#ifndef RECUR_CHUNKS_H
-#define RECUR_CHUNKS_H
+#pragma once
 
 #include "variants/backends/recur.h"
 
@@ -95,5 +94,3 @@ void chunk_add_pairs(const struct chunk *c, float *to, const float *A, bool tran
 size_t recur_chunked_grad_bytes(const struct recur *r); /* of a thread */
 void recur_chunked_backward(const struct engine *g, const struct recur *r,
                             const struct recur_grad *d, void *scratch);
-
-#endif

@@ -86,3 +86,29 @@ enum status check_no_overlap(const struct places *p, const char *name, struct er
     }
     return OK;
 }
+
+enum status take_texts(struct texts *t, int texts, const int32_t *cu_seqlens, int L, bool alone,
+                       struct err *e)
+{
+    const struct number number = {"texts", texts, cu_seqlens != NULL,
+                                  cu_seqlens ? LIMIT_LENGTH : 0};
+
+    TRY(check_numbers(&number, 1, e));
+    *t = (struct texts){1, t->whole, {0, L}};
+    if (!cu_seqlens)
+        return OK;
+    if (!alone)
+        return fail(
+            e, E_USAGE,
+            "cu_seqlens beside B above 1, M, K, q_step or terms of pairs  -> leave them out");
+    for (int n = 0; n < texts; n++)
+        if (cu_seqlens[n + 1] <= cu_seqlens[n])
+            return fail(e, E_USAGE, "cu_seqlens[%d] is %d, after %d  -> a token or more a text",
+                        n + 1, cu_seqlens[n + 1], cu_seqlens[n]);
+    if (cu_seqlens[0] != 0 || cu_seqlens[texts] != L)
+        return fail(e, E_USAGE, "cu_seqlens is from %d to %d  -> from 0 to L, which is %d",
+                    cu_seqlens[0], cu_seqlens[texts], L);
+    t->n = texts;
+    t->cu = cu_seqlens;
+    return OK;
+}

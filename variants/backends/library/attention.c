@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention through the library: the caller's struct, checked, becomes a struct attn. */
+#include "fields.h"
 #include "inner.h"
 
 #include "variants/backends/attn_sums.h"
@@ -35,7 +36,6 @@ static enum status check_sizes(const struct ba_attention *a, struct err *e)
         {"base", a->base, 0, INT64_MAX / 8},
         {"rel_head", a->rel_head, 0, INT64_MAX / 8 / LIMIT_WIDTH},
         {"bias_head", a->bias_head, 0, INT64_MAX / 8 / LIMIT_WIDTH},
-        {"reserved", a->reserved, 0, 0},
     };
     const int64_t keys = a->K ? a->K : (int64_t)a->M + a->L;
 
@@ -137,63 +137,25 @@ static enum status set_strides(struct attn *a, const struct ba_attention *x, boo
 static struct attn attn_of(const struct ba_engine *engine, const struct ba_attention *x)
 {
     return (struct attn){
-        .B = x->B,
-        .H = x->H,
-        .L = x->L,
-        .M = x->M,
-        .dh = x->dh,
-        .Hkv = x->Hkv ? x->Hkv : x->H,
-        .K = x->K,
-        .dv = x->dv,
-        .window = x->window,
-        .R = x->R,
-        .Rf = x->Rf,
-        .causal = x->causal,
+        SAME_IN_ATTENTION(SAME).Hkv = x->Hkv ? x->Hkv : x->H,
         .scale = x->scale != 0 ? x->scale : 1 / sqrtf((float)x->dh),
-        .q = x->q,
-        .k = x->k,
-        .v = x->v,
-        .u = x->u,
-        .w = x->w,
-        .rel_k = x->rel_k,
-        .rel_v = x->rel_v,
-        .rel_head = x->rel_head,
-        .bias = x->bias,
-        .bias_head = x->bias_head,
-        .o = x->o,
-        .lse = x->lse,
-        .base = x->base,
         .mask = x->masks ? engine->masks : NULL,
-        .mask_of_head = x->mask_of_head,
-        .window_of_head = x->window_of_head,
-        .q_step = x->q_step,
-        .k_step = x->k_step,
-        .q_first = x->q_first,
-        .no_content = x->no_content,
-        .soft_cap = x->soft_cap,
-        .rel_q = x->rel_q,
         .add = {x->add, x->add_batch, x->add_head, x->add_row},
         .fade = {x->fade, x->fade_batch, x->fade_head},
-        .scores_out = x->scores_out,
-        .gain = x->gain,
-        .mix_logits = x->mix_logits,
-        .mix_probs = x->mix_probs,
-        .sinks = x->sinks,
-        .sink_k = x->sink_k,
-        .sink_v = x->sink_v,
-        .sink_logit = x->sink_logit,
     };
 }
 
 /* *a is what the kernels take; its masks are the engine's. */
 static enum status take_attention(struct ba_engine *engine, const struct ba_attention *from,
-                                  bool backward, struct attn *a, struct err *e)
+                                  bool backward, struct attn *a, struct texts *t, struct err *e)
 {
     struct ba_attention x;
 
-    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_attention, reserved), from, "ba_attention",
+    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_attention, texts), from, "ba_attention",
                     e));
     TRY(check_sizes(&x, e));
+    TRY(take_texts(t, x.texts, x.cu_seqlens, x.L,
+                   x.B == 1 && !x.M && !x.K && !x.q_step && !x.add && !x.fade && !x.scores_out, e));
     TRY(check_arrays(&x, e));
     TRY(check_given_strides(&x, e));
     TRY(take_masks(engine, &x, e));
@@ -205,18 +167,52 @@ static enum status take_attention(struct ba_engine *engine, const struct ba_atte
     return set_strides(a, &x, backward, e);
 }
 
+/* Text n alone. */
+static struct attn text_of(const struct attn *a, const struct texts *t, int n)
+{
+    const ptrdiff_t at = t->cu[n];
+    struct attn one = *a;
+
+    one.L = t->cu[n + 1] - t->cu[n];
+    one.q = a->q ? a->q + at * a->q_at.row : NULL;
+    one.k = a->k ? a->k + at * a->k_at.row : NULL;
+    one.v = a->v + at * a->v_at.row;
+    one.o = a->o + at * a->o_at.row;
+    one.lse = a->lse ? a->lse + at * a->H : NULL;
+    return one;
+}
+
+/* Room for each text, and that each can be computed. */
+static enum status prepare(struct ba_engine *engine, const struct attn *a, const struct texts *t,
+                           bool backward, struct err *e)
+{
+    for (int n = 0; n < t->n; n++) {
+        const struct attn one = text_of(a, t, n);
+        const struct attn_impl *impl;
+        TRY(engine_attn(&engine->g, &one, &impl, e));
+        if (backward)
+            TRY(engine_attn_backward(&engine->g, impl, e));
+        const struct attn_need need =
+            (backward ? impl->need_backward : impl->need)(&one, engine->g.threads);
+        TRY(engine_room(engine, need.scores_bytes + need.scratch_bytes, e));
+    }
+    return OK;
+}
+
 static enum status forward(struct ba_engine *engine, const void *from, const void *no_grads,
                            struct err *e)
 {
     const struct attn_impl *impl;
+    struct texts t;
     struct attn a;
 
-    (void)no_grads;
-    TRY(take_attention(engine, from, false, &a, e));
-    TRY(engine_attn(&engine->g, &a, &impl, e));
-    const struct attn_need need = impl->need(&a, engine->g.threads);
-    TRY(engine_room(engine, need.scores_bytes + need.scratch_bytes, e));
-    impl->forward(&engine->g, &a, engine->room);
+    TRY(take_attention(engine, from, false, &a, &t, e));
+    TRY(prepare(engine, &a, &t, false, e));
+    for (int n = 0; n < t.n; n++) {
+        const struct attn one = text_of(&a, &t, n);
+        TRY(engine_attn(&engine->g, &one, &impl, e));
+        impl->forward(&engine->g, &one, engine->room);
+    }
     return OK;
 }
 
@@ -266,26 +262,9 @@ static enum status check_grads(const struct attn *a, const struct ba_attention_g
     return d->d_add ? check_no_overlap(&add, "add", e) : OK;
 }
 
-static struct attn_grad grad_of(const struct ba_attention_grad *d)
+static struct attn_grad grad_of(const struct ba_attention_grad *x)
 {
-    return (struct attn_grad){.d_o = d->d_o,
-                              .d_scores_out = d->d_scores_out,
-                              .d_q = d->d_q,
-                              .d_k = d->d_k,
-                              .d_v = d->d_v,
-                              .d_u = d->d_u,
-                              .d_w = d->d_w,
-                              .d_rel_k = d->d_rel_k,
-                              .d_rel_v = d->d_rel_v,
-                              .d_rel_q = d->d_rel_q,
-                              .d_bias = d->d_bias,
-                              .d_add = d->d_add,
-                              .d_fade = d->d_fade,
-                              .d_mix_logits = d->d_mix_logits,
-                              .d_mix_probs = d->d_mix_probs,
-                              .d_sink_k = d->d_sink_k,
-                              .d_sink_v = d->d_sink_v,
-                              .d_sink_logit = d->d_sink_logit};
+    return (struct attn_grad){SAME_IN_ATTENTION_GRAD(SAME)};
 }
 
 static enum status backward(struct ba_engine *engine, const void *from, const void *grads,
@@ -293,21 +272,28 @@ static enum status backward(struct ba_engine *engine, const void *from, const vo
 {
     const struct attn_impl *impl;
     struct ba_attention_grad x;
+    struct texts t;
     struct attn a;
 
-    TRY(take_attention(engine, from, true, &a, e));
+    TRY(take_attention(engine, from, true, &a, &t, e));
     TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_attention_grad, d_sink_logit), grads,
                     "ba_attention_grad", e));
     TRY(check_grads(&a, &x, e));
-    TRY(engine_attn(&engine->g, &a, &impl, e));
-    TRY(engine_attn_backward(&engine->g, impl, e));
-    const struct attn_grad d = grad_of(&x);
-    const char *const fault = attn_grad_fault(&a, &d);
+    const struct attn_grad all = grad_of(&x);
+    const char *const fault = attn_grad_fault(&a, &all);
     if (fault)
         return fail(e, E_USAGE, "%s", fault);
-    const struct attn_need need = impl->need_backward(&a, engine->g.threads);
-    TRY(engine_room(engine, need.scores_bytes + need.scratch_bytes, e));
-    impl->backward(&engine->g, &a, &d, engine->room);
+    TRY(prepare(engine, &a, &t, true, e));
+    for (int n = 0; n < t.n; n++) {
+        const struct attn one = text_of(&a, &t, n);
+        struct attn_grad d = all;
+        d.d_o += one.o - a.o;
+        d.d_q = all.d_q ? all.d_q + (one.q - a.q) : NULL;
+        d.d_k = all.d_k ? all.d_k + (one.k - a.k) : NULL;
+        d.d_v += one.v - a.v;
+        TRY(engine_attn(&engine->g, &one, &impl, e));
+        impl->backward(&engine->g, &one, &d, engine->room);
+    }
     return OK;
 }
 

@@ -169,7 +169,12 @@ struct ba_attention {
     float soft_cap;                      /* 0 = off */
     float gain;                          /* 0 = 1 */
     int no_content;                      /* 1: x = 0; q and k are not read */
-    int reserved;                        /* 0 */
+
+    /* Packed texts: with B = 1, M = 0 and K = 0 text n has tokens [cu_seqlens[n], cu_seqlens[n+1]),
+     * and is computed as if it were alone. Its lse is [H, its tokens] at lse + H cu_seqlens[n]. Not
+     * with add, fade, scores_out and q_step. */
+    int texts;                 /* 0 = off */
+    const int32_t *cu_seqlens; /* [texts + 1], ascending from 0 to L */
 };
 
 /* Gradients, from those of the outputs. d_q, d_k and d_v have the strides of q, k and v, are
@@ -231,7 +236,7 @@ struct ba_recurrence {
     float scale; /* of q; 0 = 1 */
     float eps;
     int norm;                  /* enum ba_norm; not with an erase or a bonus */
-    int reserved;              /* 0 */
+    int texts;                 /* of cu_seqlens; 0 = off */
     struct ba_rows q;          /* [B,L,H,dk]; at NULL, with dk = 1: ones */
     struct ba_rows k;          /* [B,K,Hs,dk]; likewise */
     struct ba_rows v;          /* [B,K,Hs,dv] */
@@ -244,6 +249,10 @@ struct ba_recurrence {
     float *s1, *z1, *m1;       /* after; may be s0, z0, m0 if no backward follows */
     float *o;                  /* [B,L,H,dv] */
     float *den; /* [B,L,H] divisors; backward needs them where outputs are normalised */
+
+    /* Packed texts: with B = 1 and M = 0 text n has tokens [cu_seqlens[n], cu_seqlens[n+1]) and a
+     * state of its own: read [texts,...] for [B,...] of s0 to m1. */
+    const int32_t *cu_seqlens; /* [texts + 1], ascending from 0 to L */
 };
 
 /* Gradients, from those of o and s1. They have the shapes and strides of their operands, are

@@ -6,8 +6,4 @@
 
 #include <stdlib.h>
 
-_Noreturn void check_failed(const char *cond, const char *file, int line)
-{
-    (void)cond, (void)file, (void)line;
-    abort();
-}
+_Noreturn void check_failed(const char *cond, const char *file, int line) { abort(); }

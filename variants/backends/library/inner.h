@@ -2,8 +2,7 @@
  *
  * What the files of the library share: the engine behind the handle, and how arguments are refused.
  * Whatever a caller passes is checked here, so that no CHECK of the kernels is reached. */
-#ifndef LIBRARY_INNER_H
-#define LIBRARY_INNER_H
+#pragma once
 
 #include "benchattn.h"
 
@@ -55,6 +54,16 @@ struct places {
 enum status check_strides(const struct places *p, const char *name, struct err *e);
 enum status check_no_overlap(const struct places *p, const char *name, struct err *e);
 
+/* Packed texts: text n has tokens [cu[n], cu[n+1]). Where there are none, one text is everything. */
+struct texts {
+    int n;
+    const int32_t *cu;
+    int32_t whole[2];
+};
+/* `alone`: there is nothing else, neither sequences nor keys before the tokens. */
+enum status take_texts(struct texts *t, int texts, const int32_t *cu_seqlens, int L, bool alone,
+                       struct err *e);
+
 /* The masks of `a` into the engine's; E_USAGE also if a head has none of them. */
 enum status take_masks(struct ba_engine *engine, const struct ba_attention *a, struct err *e);
 /* Do rows of bits reach all keys? */
@@ -69,5 +78,3 @@ typedef enum status library_call(struct ba_engine *engine, const void *of, const
                                  struct err *e);
 int called(struct ba_engine *engine, library_call *call, const void *of, const void *grads,
            char *why, size_t why_size);
-
-#endif

@@ -1,64 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
  * Masks of the caller become those of the kernels. */
+#include "fields.h"
 #include "inner.h"
 
 static enum status take_mask(struct mask *m, const struct ba_mask *from, struct err *e)
 {
-    struct ba_mask x;
+    struct ba_mask given, *const x = &given;
 
-    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_mask, rows), from, "ba_mask", e));
+    TRY(take_struct(x, sizeof(*x), FIRST_SIZE(struct ba_mask, rows), from, "ba_mask", e));
     const struct number numbers[] = {
-        {"window of a mask", x.window, 0, LIMIT_LENGTH},
-        {"dilation of a mask", x.dilation, 0, x.window ? LIMIT_LENGTH : 0},
-        {"block of a mask", x.block, 0, LIMIT_LENGTH},
-        {"back of a mask", x.back, 0, x.block ? LIMIT_LENGTH : 0},
-        {"memory of a mask", x.memory, 0, x.block ? LIMIT_LENGTH : 0},
-        {"stride of a mask", x.stride, 0, LIMIT_LENGTH},
-        {"fixed of a mask", x.fixed, 0, LIMIT_LENGTH},
-        {"summary of a mask", x.summary, 0, x.fixed},
-        {"global of a mask", x.global, 0, LIMIT_LENGTH},
-        {"n_random of a mask", x.n_random, 0, x.block ? LIMIT_WIDTH : 0},
-        {"random_blocks of a mask", x.random_blocks, 0, x.n_random ? LIMIT_LENGTH : 0},
-        {"random_from of a mask", x.random_from, 0, INT64_MAX / 8},
-        {"row_words of a mask", x.row_words, 0, x.rows ? LIMIT_LENGTH : 0},
-        {"rect_rows of a mask", x.rect_rows, x.rect ? 1 : 0, x.rect ? LIMIT_LENGTH : 0},
-        {"rect of a mask", x.rect, 0, LIMIT_LENGTH},
-        {"row of a mask", x.row, x.rect, x.rect ? LIMIT_LENGTH : 0},
-        {"margin_rows of a mask", x.margin_rows, 0, x.rect ? LIMIT_LENGTH : 0},
-        {"margin of a mask", x.margin, 0, x.rect ? LIMIT_LENGTH : 0},
-        {"reserved of a mask", x.reserved, 0, 0},
+        {"window of a mask", x->window, 0, LIMIT_LENGTH},
+        {"dilation of a mask", x->dilation, 0, x->window ? LIMIT_LENGTH : 0},
+        {"block of a mask", x->block, 0, LIMIT_LENGTH},
+        {"back of a mask", x->back, 0, x->block ? LIMIT_LENGTH : 0},
+        {"memory of a mask", x->memory, 0, x->block ? LIMIT_LENGTH : 0},
+        {"stride of a mask", x->stride, 0, LIMIT_LENGTH},
+        {"fixed of a mask", x->fixed, 0, LIMIT_LENGTH},
+        {"summary of a mask", x->summary, 0, x->fixed},
+        {"global of a mask", x->global, 0, LIMIT_LENGTH},
+        {"n_random of a mask", x->n_random, 0, x->block ? LIMIT_WIDTH : 0},
+        {"random_blocks of a mask", x->random_blocks, 0, x->n_random ? LIMIT_LENGTH : 0},
+        {"random_from of a mask", x->random_from, 0, INT64_MAX / 8},
+        {"row_words of a mask", x->row_words, 0, x->rows ? LIMIT_LENGTH : 0},
+        {"rect_rows of a mask", x->rect_rows, x->rect ? 1 : 0, x->rect ? LIMIT_LENGTH : 0},
+        {"rect of a mask", x->rect, 0, LIMIT_LENGTH},
+        {"row of a mask", x->row, x->rect, x->rect ? LIMIT_LENGTH : 0},
+        {"margin_rows of a mask", x->margin_rows, 0, x->rect ? LIMIT_LENGTH : 0},
+        {"margin of a mask", x->margin, 0, x->rect ? LIMIT_LENGTH : 0},
+        {"reserved of a mask", x->reserved, 0, 0},
     };
-    const bool rules = x.window || x.block || x.stride || x.fixed || x.global || x.rect;
+    const bool rules = x->window || x->block || x->stride || x->fixed || x->global || x->rect;
     const struct pointer pointers[] = {
-        {x.n_random && !x.random, x.random && !x.n_random, "random", " of a mask, by n_random"},
-        {.needless = x.rows && rules, .name = "rows", .why = " of a mask and rules contradict"},
+        {x->n_random && !x->random, x->random && !x->n_random, "random", " of a mask, by n_random"},
+        {.needless = x->rows && rules, .name = "rows", .why = " of a mask and rules contradict"},
     };
     TRY(check_numbers(numbers, ARRAY_LEN(numbers), e));
     TRY(check_pointers(pointers, ARRAY_LEN(pointers), e));
-    if (x.rect && x.row % x.rect)
-        return fail(e, E_USAGE, "row of a mask is %d, rect %d  -> use a multiple of rect", x.row,
-                    x.rect);
-    *m = (struct mask){.window = x.window,
-                       .dilation = x.dilation,
-                       .block = x.block,
-                       .back = x.back,
-                       .memory = x.memory,
-                       .stride = x.stride,
-                       .fixed = x.fixed,
-                       .summary = x.summary,
-                       .global = x.global,
-                       .rect_rows = x.rect_rows,
-                       .rect = x.rect,
-                       .row = x.row,
-                       .margin_rows = x.margin_rows,
-                       .margin = x.margin,
-                       .n_random = x.n_random,
-                       .random_blocks = x.random_blocks,
-                       .random_from = x.random_from,
-                       .random = x.random,
-                       .rows = x.rows,
-                       .row_words = x.row_words};
+    if (x->rect && x->row % x->rect)
+        return fail(e, E_USAGE, "row of a mask is %d, rect %d  -> use a multiple of rect", x->row,
+                    x->rect);
+    *m = (struct mask){SAME_IN_MASK(SAME)};
     return OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Recurrences through the library: the caller's struct, checked, becomes a struct recur. */
+#include "fields.h"
 #include "inner.h"
 
 #include "variants/backends/recur.h"
@@ -16,34 +17,11 @@ static struct recur_rows rows_of(const struct ba_rows *x)
 
 static struct recur recur_of(const struct ba_recurrence *x)
 {
-    return (struct recur){.B = x->B,
-                          .L = x->L,
-                          .M = x->M,
-                          .H = x->H,
-                          .Hs = x->Hs ? x->Hs : x->H,
-                          .dk = x->dk,
-                          .dv = x->dv,
-                          .scale = x->scale != 0 ? x->scale : 1,
-                          .q = rows_of(&x->q),
-                          .k = rows_of(&x->k),
-                          .v = rows_of(&x->v),
-                          .g = rows_of(&x->g),
-                          .g_width = x->g_width,
-                          .beta = rows_of(&x->beta),
-                          .a = rows_of(&x->a),
-                          .b = rows_of(&x->b),
-                          .u = x->u,
-                          .i = rows_of(&x->i),
-                          .norm = (enum recur_norm)x->norm,
-                          .eps = x->eps,
-                          .s0 = x->s0,
-                          .z0 = x->z0,
-                          .m0 = x->m0,
-                          .s1 = x->s1,
-                          .z1 = x->z1,
-                          .m1 = x->m1,
-                          .o = x->o,
-                          .den = x->den};
+#define ROWS(field) .field = rows_of(&x->field),
+    return (struct recur){SAME_IN_RECURRENCE(SAME) ROWS_IN_RECURRENCE(ROWS).Hs =
+                              x->Hs ? x->Hs : x->H,
+                          .scale = x->scale != 0 ? x->scale : 1, .eps = x->eps};
+#undef ROWS
 }
 
 /* ---- checks ------------------------------------------------------------------------------- */
@@ -60,7 +38,6 @@ static enum status check_sizes(const struct ba_recurrence *x, struct err *e)
         {"dv", x->dv, 1, LIMIT_WIDTH},
         {"g_width", x->g_width, 0, x->dk},
         {"norm", x->norm, 0, RECUR_NORMS - 1},
-        {"reserved", x->reserved, 0, 0},
     };
     const int64_t K = (int64_t)x->M + x->L;
 
@@ -140,7 +117,8 @@ static enum status check_rows(const struct recur *r, const struct recur_grad *d,
     return OK;
 }
 
-static enum status take_recurrence(const struct ba_recurrence *from, struct recur *r, struct err *e)
+static enum status take_recurrence(const struct ba_recurrence *from, struct recur *r,
+                                   struct texts *t, struct err *e)
 {
     struct ba_recurrence x;
 
@@ -153,9 +131,78 @@ static enum status take_recurrence(const struct ba_recurrence *from, struct recu
         {"per of i", x.i.per, 0, LIMIT_LENGTH}, {"per of beta", x.beta.per, 0, LIMIT_LENGTH},
     };
     TRY(check_sizes(&x, e));
+    TRY(take_texts(t, x.texts, x.cu_seqlens, x.L, x.B == 1 && x.M == 0, e));
     TRY(check_numbers(per, ARRAY_LEN(per), e));
     TRY(check_arrays(&x, e));
     *r = recur_of(&x);
+    return OK;
+}
+
+/* ---- texts -------------------------------------------------------------------------------- */
+
+static struct recur_rows rows_from(struct recur_rows x, ptrdiff_t t)
+{
+    x.at = x.at ? x.at + t * x.row : NULL;
+    return x;
+}
+
+/* Number n of parts of an array that may not be there. */
+static const float *of(const float *x, ptrdiff_t n) { return x ? x + n : NULL; }
+static float *to(float *x, ptrdiff_t n) { return x ? x + n : NULL; }
+
+/* Text n alone. Where one text is everything there may be sequences and keys before them. */
+static struct recur text_of(const struct recur *r, const struct texts *t, int n)
+{
+    const ptrdiff_t at = t->cu[n], keys = (ptrdiff_t)n * r->Hs * r->dk,
+                    heads = (ptrdiff_t)n * r->Hs;
+    struct recur one = *r;
+    struct recur_rows *const rows[] = {&one.q,    &one.k, &one.v, &one.g,
+                                       &one.beta, &one.a, &one.b, &one.i};
+
+    for (size_t x = 0; x < ARRAY_LEN(rows); x++)
+        *rows[x] = rows_from(*rows[x], at);
+    one.L = t->cu[n + 1] - t->cu[n];
+    one.o = to(r->o, at * r->H * r->dv);
+    one.den = to(r->den, at * r->H);
+    one.s0 = of(r->s0, keys * r->dv);
+    one.s1 = to(r->s1, keys * r->dv);
+    one.z0 = of(r->z0, keys);
+    one.z1 = to(r->z1, keys);
+    one.m0 = of(r->m0, heads);
+    one.m1 = to(r->m1, heads);
+    return one;
+}
+
+static struct recur_grad grad_of_text(const struct recur *r, const struct recur_grad *d,
+                                      const struct texts *t, int n)
+{
+    const ptrdiff_t at = t->cu[n], keys = (ptrdiff_t)n * r->Hs * r->dk;
+
+    return (struct recur_grad){.d_o = of(d->d_o, at * r->H * r->dv),
+                               .d_s1 = of(d->d_s1, keys * r->dv),
+                               .d_q = to(d->d_q, at * r->q.row),
+                               .d_k = to(d->d_k, at * r->k.row),
+                               .d_v = to(d->d_v, at * r->v.row),
+                               .d_g = to(d->d_g, at * r->g.row),
+                               .d_beta = to(d->d_beta, at * r->beta.row),
+                               .d_a = to(d->d_a, at * r->a.row),
+                               .d_b = to(d->d_b, at * r->b.row),
+                               .d_u = d->d_u,
+                               .d_i = to(d->d_i, at * r->i.row),
+                               .d_s0 = to(d->d_s0, keys * r->dv),
+                               .d_z0 = to(d->d_z0, keys)};
+}
+
+/* Room for each text. */
+static enum status prepare(struct ba_engine *engine, const struct recur *r, const struct texts *t,
+                           bool backward, struct err *e)
+{
+    for (int n = 0; n < t->n; n++) {
+        const struct recur one = text_of(r, t, n);
+        TRY(engine_room(
+            engine,
+            engine_recur(&engine->g, &one, backward)->need(&one, engine->g.threads, backward), e));
+    }
     return OK;
 }
 
@@ -164,14 +211,16 @@ static enum status take_recurrence(const struct ba_recurrence *from, struct recu
 static enum status forward(struct ba_engine *engine, const void *from, const void *no_grads,
                            struct err *e)
 {
+    struct texts t;
     struct recur r;
 
-    (void)no_grads;
-    TRY(take_recurrence(from, &r, e));
+    TRY(take_recurrence(from, &r, &t, e));
     TRY(check_rows(&r, NULL, e));
-    const struct recur_impl *const impl = engine_recur(&engine->g, &r, false);
-    TRY(engine_room(engine, impl->need(&r, engine->g.threads, false), e));
-    impl->forward(&engine->g, &r, engine->room);
+    TRY(prepare(engine, &r, &t, false, e));
+    for (int n = 0; n < t.n; n++) {
+        const struct recur one = text_of(&r, &t, n);
+        engine_recur(&engine->g, &one, false)->forward(&engine->g, &one, engine->room);
+    }
     return OK;
 }
 
@@ -200,30 +249,22 @@ static enum status check_grads(const struct recur *r, const struct ba_recurrence
 static enum status backward(struct ba_engine *engine, const void *from, const void *grads,
                             struct err *e)
 {
-    struct ba_recurrence_grad x;
+    struct ba_recurrence_grad given, *const x = &given;
+    struct texts t;
     struct recur r;
 
-    TRY(take_recurrence(from, &r, e));
-    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_recurrence_grad, d_z0), grads,
+    TRY(take_recurrence(from, &r, &t, e));
+    TRY(take_struct(x, sizeof(*x), FIRST_SIZE(struct ba_recurrence_grad, d_z0), grads,
                     "ba_recurrence_grad", e));
-    TRY(check_grads(&r, &x, e));
-    const struct recur_grad d = {.d_o = x.d_o,
-                                 .d_s1 = x.d_s1,
-                                 .d_q = x.d_q,
-                                 .d_k = x.d_k,
-                                 .d_v = x.d_v,
-                                 .d_g = x.d_g,
-                                 .d_beta = x.d_beta,
-                                 .d_a = x.d_a,
-                                 .d_b = x.d_b,
-                                 .d_u = x.d_u,
-                                 .d_i = x.d_i,
-                                 .d_s0 = x.d_s0,
-                                 .d_z0 = x.d_z0};
+    TRY(check_grads(&r, x, e));
+    const struct recur_grad d = {SAME_IN_RECURRENCE_GRAD(SAME)};
     TRY(check_rows(&r, &d, e));
-    const struct recur_impl *const impl = engine_recur(&engine->g, &r, true);
-    TRY(engine_room(engine, impl->need(&r, engine->g.threads, true), e));
-    impl->backward(&engine->g, &r, &d, engine->room);
+    TRY(prepare(engine, &r, &t, true, e));
+    for (int n = 0; n < t.n; n++) {
+        const struct recur one = text_of(&r, &t, n);
+        const struct recur_grad d_one = grad_of_text(&r, &d, &t, n);
+        engine_recur(&engine->g, &one, true)->backward(&engine->g, &one, &d_one, engine->room);
+    }
     return OK;
 }
 

@@ -3,8 +3,7 @@
  * The primitives of this process. Creating one for a shape takes from 10 us to some milliseconds,
  * so each is created once, by the first call of its shape, and then looked up. struct ops has no
  * context argument, so there is one library per process and its state lives in this module. */
-#ifndef ONEDNN_CACHE_H
-#define ONEDNN_CACHE_H
+#pragma once
 
 #include "make.h"
 
@@ -32,5 +31,3 @@ void cache_failed(int m, int n, int k, const char *what, const char *detail);
 /* As struct backend's ran and held_bytes. */
 enum status cache_ran(char *names, size_t size, struct err *e);
 size_t cache_held_bytes(void);
-
-#endif

@@ -77,7 +77,6 @@ static dnnl_status_t pick_norm(dnnl_primitive_desc_t *pd, const struct layout *d
 
 static dnnl_status_t scale_by(dnnl_primitive_attr_t attr, dnnl_post_ops_t post, float alpha)
 {
-    (void)post;
     return dnnl_primitive_attr_set_output_scales(attr, 1, 0, &alpha);
 }
 
@@ -163,7 +162,6 @@ static dnnl_status_t pick_norm(dnnl_primitive_desc_t *pd, const struct layout *d
 /* Scales of attributes are arguments of each call here; a linear function is not. */
 static dnnl_status_t scale_by(dnnl_primitive_attr_t attr, dnnl_post_ops_t post, float alpha)
 {
-    (void)attr;
     return dnnl_post_ops_append_eltwise(post, dnnl_eltwise_linear, alpha, 0);
 }
 
@@ -295,7 +293,6 @@ bool generates(unsigned isa)
 #if defined(__x86_64__)
     return ((unsigned)dnnl_get_effective_cpu_isa() & isa) == isa;
 #else
-    (void)isa;
     return false;
 #endif
 }

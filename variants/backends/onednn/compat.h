@@ -2,8 +2,7 @@
  *
  * oneDNN's layouts and primitives, described in terms of matrices. Versions 2 and 3 differ here and
  * in compat.c only. Engines, streams and execution are used directly. */
-#ifndef ONEDNN_COMPAT_H
-#define ONEDNN_COMPAT_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -69,5 +68,3 @@ dnnl_status_t reorder_describe(dnnl_primitive_desc_t *pd, const struct layout *d
 /* Does the library generate code for these instructions of x86-64 (dnnl_cpu_isa_...)? Off that
  * architecture it claims all of them. */
 bool generates(unsigned isa);
-
-#endif

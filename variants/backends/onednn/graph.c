@@ -365,7 +365,6 @@ static void forward(const struct engine *g, const struct attn *a, void *scratch)
     const int threads = omp_get_max_threads();
     dnnl_status_t st;
 
-    (void)scratch;
     pthread_mutex_lock(&state.busy);
     omp_set_num_threads(g->threads);
     struct program *const p = program_for(&s, &st);
@@ -386,24 +385,18 @@ size_t graph_held_bytes(void) { return 0; }
 
 static bool accepts(const struct attn *a, const char **why_not)
 {
-    (void)a;
     *why_not = "needs oneDNN 3";
     return false;
 }
 
 static void forward(const struct engine *g, const struct attn *a, void *scratch)
 {
-    (void)g, (void)a, (void)scratch;
     CHECK(!"declined");
 }
 
 #endif
 
-static struct attn_need need(const struct attn *a, int threads)
-{
-    (void)a, (void)threads;
-    return (struct attn_need){0};
-}
+static struct attn_need need(const struct attn *a, int threads) { return (struct attn_need){0}; }
 
 const struct attn_impl attn_graph = {
     .name = "graph-sdpa", .accepts = accepts, .need = need, .forward = forward};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention as one partition of oneDNN's graph. */
-#ifndef ONEDNN_GRAPH_H
-#define ONEDNN_GRAPH_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
@@ -11,5 +10,3 @@ extern const struct attn_impl attn_graph;
 
 /* Masks that it keeps, and the most that the library held as work space of a partition. */
 size_t graph_held_bytes(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Creating one oneDNN primitive with the objects that its calls need. */
-#ifndef ONEDNN_MAKE_H
-#define ONEDNN_MAKE_H
+#pragma once
 
 #include "compat.h"
 #include "pack.h"
@@ -74,5 +73,3 @@ struct primitive *primitive_make(struct context *w, const struct key *key);
 
 /* Record the error `what` ("cannot run") with `detail`. */
 void context_error(struct context *w, const struct key *key, const char *what, const char *detail);
-
-#endif

@@ -27,7 +27,7 @@ static void gemm_onednn(const struct gemm *g)
 {
     if (g->k == 0)
         scale(g);
-    else if (g->m > 0 && g->n > 0)
+    else if (g->m > 0 && g->n > 0 && !gemm_of_overlapping_rows(g))
         product_run(g);
 }
 
@@ -139,7 +139,6 @@ static const char *config(void)
 static enum isa core_isa(enum elem elem)
 {
 #if defined(__aarch64__)
-    (void)elem;
     return cpu_isa_unmasked();
 #else
     if (elem == ELEM_BF16 && generates(dnnl_cpu_isa_avx512_core_bf16))

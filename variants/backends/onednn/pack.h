@@ -2,8 +2,7 @@
  *
  * The layout that oneDNN's matmul prefers for a constant b: blocks of columns that its kernels read
  * sequentially. A weight in this layout is not copied in every product. */
-#ifndef ONEDNN_PACK_H
-#define ONEDNN_PACK_H
+#pragma once
 
 #include "compat.h"
 #include "variants/backends/backend.h"
@@ -22,5 +21,3 @@ const struct packing *packing_for(struct packing **list, dnnl_engine_t engine, i
 /* op(b) of `like` into dst, layout_bytes long. */
 dnnl_status_t packing_fill(float *dst, const struct packing *p, dnnl_engine_t engine,
                            const struct gemm *like);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Matrix products and layer normalisation by oneDNN's primitives, each from the process's cache,
  * created by the first call of its shape. */
-#ifndef ONEDNN_PRODUCT_H
-#define ONEDNN_PRODUCT_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
@@ -24,5 +23,3 @@ bool product_run_after(const struct gemm *g, const float *bias, bool relu);
 
 /* As struct ops' norm, without `add`. False, and nothing done, likewise. */
 bool product_norm(const struct norm *o);
-
-#endif

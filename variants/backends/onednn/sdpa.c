@@ -60,7 +60,6 @@ static struct attn_need need(const struct attn *a, int threads)
 {
     const size_t table = (size_t)a->H * (size_t)block_rows(a) * (size_t)table_ld(a);
 
-    (void)threads;
     return (struct attn_need){
         .scores_bytes = round_up(score_bytes(a), 64),
         .scratch_bytes = sizeof(float) *

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention by oneDNN products of all heads at once. */
-#ifndef ONEDNN_SDPA_H
-#define ONEDNN_SDPA_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
 extern const struct attn_impl attn_batched;
-
-#endif

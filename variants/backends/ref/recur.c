@@ -488,11 +488,7 @@ static void backward(const struct engine *g, const struct recur *r, const struct
     }
 }
 
-static bool accepts(const struct recur *r, bool backward)
-{
-    (void)r, (void)backward;
-    return true;
-}
+static bool accepts(const struct recur *r, bool backward) { return true; }
 
 static size_t need(const struct recur *r, int threads, bool backward)
 {

@@ -394,11 +394,7 @@ static void output(const struct attn *a, int b, int i, const struct ref_row *row
     }
 }
 
-static bool accepts_all(const struct attn *a, const char **why_not)
-{
-    (void)a, (void)why_not;
-    return true;
-}
+static bool accepts_all(const struct attn *a, const char **why_not) { return true; }
 
 static struct attn_need need_ref(const struct attn *a, int threads)
 {

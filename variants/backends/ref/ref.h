@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the forward and backward halves of the reference share. */
-#ifndef REF_H
-#define REF_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
@@ -91,5 +90,3 @@ void glu_grad_ref(const struct glu_grad *o);
 void gate_grad_ref(const struct gate_grad *o);
 void rnn_cell_grad_ref(const struct rnn_step_grad *o);
 void nll_grad_ref(const struct nll_grad *o);
-
-#endif

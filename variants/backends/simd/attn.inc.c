@@ -127,12 +127,28 @@ static void finish(const struct item *t, int g)
     }
 }
 
+/* Groups before whose window the keys end. */
+static void finish_unseeing(const struct item *t)
+{
+    for (int g = 0; g < t->n; g += ROWS) {
+        int from, to;
+        visible(t, t->i0 + g, min_int(ROWS, t->n - g), &from, &to);
+        if (from / VL * VL < to)
+            continue;
+        fetch_queries(t, g);
+        init_rows(t, g);
+        finish(t, g);
+    }
+}
+
 /* Each query sees one contiguous range of keys. */
 static void run_ranges(const struct item *t)
 {
     const int block = t->i0 / QUERIES * QUERIES;
     int lo, hi;
 
+    if (t->window && !t->f->a->causal)
+        finish_unseeing(t);
     /* Keys are cut where a block of QUERIES cuts them, so that a lower one sums as that does. */
     visible(t, block, t->i0 - block + t->n, &lo, &hi);
     for (int j = lo / VL * VL; j < hi; j += KEYS)

@@ -21,134 +21,77 @@ struct few_row {
     uint64_t *seen;       /* bits of visible keys, if a mask hides some */
 };
 
+/* Numbers of a head from the e-th on, as caches hold them: floats, bf16 or int8. */
+VEC_INLINE vf few_load(enum elem elem, const void *head, int e)
+{
+    return elem == ELEM_Q8     ? vld_int8((const int8_t *)head + e)
+           : elem == ELEM_BF16 ? vld_bf16((const uint16_t *)head + e)
+                               : vld((const float *)head + e);
+}
+
+VEC_INLINE vf few_load_n(enum elem elem, const void *head, int e, int n)
+{
+    return elem == ELEM_Q8     ? vld_int8_n((const int8_t *)head + e, n)
+           : elem == ELEM_BF16 ? vld_bf16_n((const uint16_t *)head + e, n)
+                               : vld_n((const float *)head + e, n);
+}
+
 /* q . k; q is 0 beyond d. */
-VEC_INLINE float few_dot(const float *q, const float *k, int d)
+VEC_INLINE float few_dot(enum elem elem, const float *q, const void *k, int d)
 {
     vf acc = v0();
     int e = 0;
 
     UNROLL4
     for (; e + VL <= d; e += VL)
-        acc = vfma(vld(q + e), vld(k + e), acc);
+        acc = vfma(vld(q + e), few_load(elem, k, e), acc);
     if (e < d)
-        acc = vfma(vld(q + e), vld_n(k + e, d - e), acc);
+        acc = vfma(vld(q + e), few_load_n(elem, k, e, d - e), acc);
     return vsum(acc);
 }
 
 /* o += p v; o is padded to whole vectors. */
-VEC_INLINE void few_add(float *o, float p, const float *v, int d)
+VEC_INLINE void few_add(enum elem elem, float *o, float p, const void *v, int d)
 {
+    const vf weight = v1(p);
     int e = 0;
 
     UNROLL4
     for (; e + VL <= d; e += VL)
-        vst(o + e, vfma(v1(p), vld(v + e), vld(o + e)));
+        vst(o + e, vfma(weight, few_load(elem, v, e), vld(o + e)));
     if (e < d)
-        vst(o + e, vfma(v1(p), vld_n(v + e, d - e), vld(o + e)));
+        vst(o + e, vfma(weight, few_load_n(elem, v, e, d - e), vld(o + e)));
 }
 
-/* The same of bf16. */
-VEC_INLINE float few_dot_bf16(const float *q, const uint16_t *k, int d)
+/* For n queries and row x of a block, values: o += s[x] v; keys: s[x] += q . k. */
+VEC_INLINE void few_row_as(enum elem elem, bool values, struct few_row *w, int n, int x,
+                           const void *row, int d)
 {
-    vf acc = v0();
-    int e = 0;
+    const size_t size = elem == ELEM_BF16 ? sizeof(uint16_t) : sizeof(float);
 
-    UNROLL4
-    for (; e + VL <= d; e += VL)
-        acc = vfma(vld(q + e), vld_bf16(k + e), acc);
-    if (e < d)
-        acc = vfma(vld(q + e), vld_bf16_n(k + e, d - e), acc);
-    return vsum(acc);
+    for (int t = 0; t < n; t++) {
+        const void *head = (const char *)row + (size_t)(values ? w[t].value : w[t].key) * size;
+        const float scale = elem == ELEM_Q8 ? q8_head_scale(head) : 1;
+        head = elem == ELEM_Q8 ? q8_head_numbers(head) : head;
+        if (values)
+            few_add(elem, w[t].o, w[t].s[x] * scale, head, d);
+        else
+            w[t].s[x] += scale * few_dot(elem, w[t].qu, head, d);
+    }
 }
 
-VEC_INLINE void few_add_bf16(float *o, float p, const uint16_t *v, int d)
-{
-    int e = 0;
-
-    UNROLL4
-    for (; e + VL <= d; e += VL)
-        vst(o + e, vfma(v1(p), vld_bf16(v + e), vld(o + e)));
-    if (e < d)
-        vst(o + e, vfma(v1(p), vld_bf16_n(v + e, d - e), vld(o + e)));
-}
-
-/* The same of heads in q8. */
-VEC_INLINE float few_dot_q8(const float *q, const uint32_t *head, int d)
-{
-    const int8_t *const k = q8_head_numbers(head);
-    vf acc = v0();
-    int e = 0;
-
-    UNROLL4
-    for (; e + VL <= d; e += VL)
-        acc = vfma(vld(q + e), vld_int8(k + e), acc);
-    if (e < d)
-        acc = vfma(vld(q + e), vld_int8_n(k + e, d - e), acc);
-    return q8_head_scale(head) * vsum(acc);
-}
-
-VEC_INLINE void few_add_q8(float *o, float p, const uint32_t *head, int d)
-{
-    const int8_t *const v = q8_head_numbers(head);
-    const vf weight = v1(p * q8_head_scale(head));
-    int e = 0;
-
-    UNROLL4
-    for (; e + VL <= d; e += VL)
-        vst(o + e, vfma(weight, vld_int8(v + e), vld(o + e)));
-    if (e < d)
-        vst(o + e, vfma(weight, vld_int8_n(v + e, d - e), vld(o + e)));
-}
-
-/* s[x] += q . k for n queries and row x of a block's keys. */
-static void few_key(struct few_row *w, int n, int x, const void *row, int d)
-{
-    const float *const k = row;
-
-    for (int t = 0; t < n; t++)
-        w[t].s[x] += few_dot(w[t].qu, k + w[t].key, d);
-}
-
-static void few_key_bf16(struct few_row *w, int n, int x, const void *row, int d)
-{
-    const uint16_t *const k = row;
-
-    for (int t = 0; t < n; t++)
-        w[t].s[x] += few_dot_bf16(w[t].qu, k + w[t].key, d);
-}
-
-static void few_key_q8(struct few_row *w, int n, int x, const void *row, int d)
-{
-    const uint32_t *const k = row;
-
-    for (int t = 0; t < n; t++)
-        w[t].s[x] += few_dot_q8(w[t].qu, k + w[t].key, d);
-}
-
-/* o += s[x] v for n queries and row x of a block's values. */
-static void few_value(struct few_row *w, int n, int x, const void *row, int d)
-{
-    const float *const v = row;
-
-    for (int t = 0; t < n; t++)
-        few_add(w[t].o, w[t].s[x], v + w[t].value, d);
-}
-
-static void few_value_bf16(struct few_row *w, int n, int x, const void *row, int d)
-{
-    const uint16_t *const v = row;
-
-    for (int t = 0; t < n; t++)
-        few_add_bf16(w[t].o, w[t].s[x], v + w[t].value, d);
-}
-
-static void few_value_q8(struct few_row *w, int n, int x, const void *row, int d)
-{
-    const uint32_t *const v = row;
-
-    for (int t = 0; t < n; t++)
-        few_add_q8(w[t].o, w[t].s[x], v + w[t].value, d);
-}
+#define FEW_ROW(name, elem, values)                                                                \
+    static void name(struct few_row *w, int n, int x, const void *row, int d)                      \
+    {                                                                                              \
+        few_row_as(elem, values, w, n, x, row, d);                                                 \
+    }
+FEW_ROW(few_key, ELEM_F32, false)
+FEW_ROW(few_key_bf16, ELEM_BF16, false)
+FEW_ROW(few_key_q8, ELEM_Q8, false)
+FEW_ROW(few_value, ELEM_F32, true)
+FEW_ROW(few_value_bf16, ELEM_BF16, true)
+FEW_ROW(few_value_q8, ELEM_Q8, true)
+#undef FEW_ROW
 
 /* The same for the visible keys or values [j, j+n), by mask; j is a multiple of 64. Queries that do
  * not see a key skip it. */
@@ -206,11 +149,11 @@ static void few_relative_scores(const struct attn *a, struct few_row *w, int h, 
     if (a->rel_k) {
         const float *rel = a->rel_k + h * a->rel_head;
         if (t.near > 0)
-            far = few_dot(w->qw, rel, d);
+            far = few_dot(ELEM_F32, w->qw, rel, d);
         for (int x = t.near; x < t.future; x++)
-            s[x] = few_dot(w->qw, rel + (ptrdiff_t)(t.r + x) * d, d);
+            s[x] = few_dot(ELEM_F32, w->qw, rel + (ptrdiff_t)(t.r + x) * d, d);
         if (t.future < n)
-            future = few_dot(w->qw, rel + (ptrdiff_t)t.last * d, d);
+            future = few_dot(ELEM_F32, w->qw, rel + (ptrdiff_t)t.last * d, d);
     } else {
         for (int x = t.near; x < t.future; x++)
             s[x] = 0.0f;
@@ -235,10 +178,10 @@ static void few_relative_values(const struct attn *a, struct few_row *w, int h, 
         far += w->s[x];
     for (int x = t.future; x < n; x++)
         future += w->s[x];
-    few_add(w->o, far, rel, d);
+    few_add(ELEM_F32, w->o, far, rel, d);
     for (int x = t.near; x < t.future; x++)
-        few_add(w->o, w->s[x], rel + (ptrdiff_t)(t.r + x) * d, d);
-    few_add(w->o, future, rel + (ptrdiff_t)t.last * d, d);
+        few_add(ELEM_F32, w->o, w->s[x], rel + (ptrdiff_t)(t.r + x) * d, d);
+    few_add(ELEM_F32, w->o, future, rel + (ptrdiff_t)t.last * d, d);
 }
 
 /* Complete the scores of query i of head h against keys [j, j+n) for the softmax. */
@@ -321,13 +264,13 @@ static void few_sinks(const struct attn *a, struct few_row *w, int h)
         const ptrdiff_t at = (ptrdiff_t)h * a->sinks + j;
 
         for (int x = 0; x < n; x++)
-            w->s[x] = a->sink_k ? few_dot(w->qu, a->sink_k + (at + x) * d, d) : 0.0f;
+            w->s[x] = a->sink_k ? few_dot(ELEM_F32, w->qu, a->sink_k + (at + x) * d, d) : 0.0f;
         if (a->sink_logit)
             add_dense(w->s, a->sink_logit + at, n);
         fill_outside(w->s, 0, n, (n + VL - 1) / VL, v1(-INFINITY));
         few_softmax(a, w, n);
         for (int x = 0; a->sink_v && x < n; x++)
-            few_add(w->o, w->s[x], a->sink_v + (at + x) * dv, dv);
+            few_add(ELEM_F32, w->o, w->s[x], a->sink_v + (at + x) * dv, dv);
     }
 }
 

@@ -6,7 +6,6 @@
 /* A panel of `rows` keys, VL at most, of n numbers. The factor enters with the scores. */
 static void pack_panel(float *dst, const float *src, ptrdiff_t ld, int rows, int n, float factor)
 {
-    (void)factor;
     for (int p = 0; p < n; p += 2 * VL) {
         vf t[VL];
         UNROLL
@@ -20,7 +19,6 @@ static void pack_panel(float *dst, const float *src, ptrdiff_t ld, int rows, int
 static void pack_panel_bf16(float *dst, const uint16_t *src, ptrdiff_t ld, int rows, int n,
                             float factor)
 {
-    (void)factor;
     for (int p = 0; p < n; p += 2 * VL) {
         vf t[VL];
         UNROLL

@@ -224,7 +224,6 @@ static void softmax_block(struct work *w, int g, int vectors, bool fresh, float 
 #if defined(VEC_BF16)
         vst(w->sum[g + r], exp_row_pairs(w->band[r] + VL, s, vectors, t, sum, keep));
 #else
-        (void)keep;
         vst(w->sum[g + r], exp_row(s, vectors, t, sum));
 #endif
     }

@@ -164,11 +164,7 @@ VEC_INLINE void stream_sums(enum elem E, int R, vf acc[STREAM_ROWS][CHAINS], con
         stream_plain(E, R, acc, g, g->a, j);
 }
 
-VEC_INLINE bool is_stream(enum elem E, const struct gemm *g)
-{
-    (void)E;
-    return g->m <= STREAM_ROWS;
-}
+VEC_INLINE bool is_stream(enum elem E, const struct gemm *g) { return g->m <= STREAM_ROWS; }
 
 #include "gemm_few.inc.c"
 

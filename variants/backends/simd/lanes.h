@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * act and gate with the vectors of vec.h, for a rectangle of elements: all of it for the row
- * operations (rows.inc.c), the block just finished for a product's epilogue (gemm.inc.c). Included
+ * operations (rows.isa.c), the block just finished for a product's epilogue (gemm.inc.c). Included
  * after VEC_AVX2 or VEC_AVX512 is defined. */
-#ifndef LANES_H
-#define LANES_H
+#pragma once
 
 #include "variants/backends/backend.h"
 #include "vec.h"
@@ -240,5 +239,3 @@ static inline void gate_part(const struct gate_op *o, int i0, int i1, int j0, in
             vst_upto(o->out + in, j1 - j, gate_lanes(o, in, i * o->ld + j, j, j1 - j));
         }
 }
-
-#endif

@@ -4,8 +4,7 @@
  * bit for bit. Included after vec.h, once per instruction set. With VEC_BF16 (and VEC_AVX512),
  * pairs of bf16 lie in the lanes of vf, the first in the lower half, and are multiplied as such; no
  * arithmetic on floats touches them. */
-#ifndef NARROW_H
-#define NARROW_H
+#pragma once
 
 #include "variants/base/elem.h"
 #include "vec.h"
@@ -87,5 +86,3 @@ VEC_INLINE void widen(float *to, enum elem elem, const void *row, int first, int
     if (elem == ELEM_Q4_1)
         widen_blocks(to, ELEM_Q4_1, row, first, n);
 }
-
-#endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What rows.inc.c and rows_grad.inc.c share: dividing rows among threads, and the pieces of a
+ * What rows.isa.c and rows_grad.isa.c share: dividing rows among threads, and the pieces of a
  * softmax and of a norm row. Included after VEC_AVX2 or VEC_AVX512 is defined. */
-#ifndef ROWS_SHARED_H
-#define ROWS_SHARED_H
+#pragma once
 
 #include "variants/backends/backend.h"
 #include "variants/backends/split.h"
@@ -109,5 +108,3 @@ static inline float length_factor(enum norm_kind kind, float squares, int n, flo
     const float length = sqrtf(squares);
     return 1.0f / (length < eps ? eps : length); /* propagates NaN */
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The functions of the files compiled for one instruction set each, from which simd.c assembles the
  * backends. A name ends in its instruction set; calling it on a machine without those instructions
  * faults. */
-#ifndef SIMD_H
-#define SIMD_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
@@ -65,6 +64,4 @@ void gemm_avx512_bf16(const struct gemm *g);
 void gemm_act_avx512_bf16(const struct gemm *g, const struct act *epilogue);
 void gemm_gate_avx512_bf16(const struct gemm *g, const struct gate_op *gate);
 size_t gemm_room_avx512_bf16(void);
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  *
  * The register tile of every matrix kernel, and the packing that feeds it. Included after vec.h,
  * once per instruction set. */
-#ifndef TILE_H
-#define TILE_H
+#pragma once
 
 #include "narrow.h"
 #include "vec.h"
@@ -20,7 +19,6 @@ VEC_INLINE vf tile_step(bool pairs, vf x, vf y, vf acc)
     if (pairs)
         return vdot2(acc, x, y);
 #endif
-    (void)pairs;
     return vfma(x, y, acc);
 }
 
@@ -161,6 +159,4 @@ VEC_INLINE void pack_pairs(float *dst, ptrdiff_t step, vf t[VL], int pairs)
         if (i < pairs)
             vst(dst + i * step, t[i]);
 }
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  *
  * The register tile of integer products by instructions that multiply four int8 a lane and add the
  * products (vpdpbusd, sdot), of operands as gemm_int8_quads.inc.c packs them. Included by tile.h. */
-#ifndef TILE_QUADS_H
-#define TILE_QUADS_H
+#pragma once
 
 /* Scaled sums of R rows from their scales and what `less` has of their sums: 8 times, negative. */
 VEC_INLINE void scaled_sums(float sums[VL], const float *scale, const float *less)
@@ -57,5 +56,3 @@ VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const floa
         b += PER_BLOCK * b_step;
     }
 }
-
-#endif

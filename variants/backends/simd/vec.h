@@ -6,8 +6,7 @@
  * can be linked into code that runs on a machine without these instructions.
  *
  * vmax and vmin return their second operand when either is a NaN, as the instructions do. */
-#ifndef VEC_H
-#define VEC_H
+#pragma once
 
 #include "variants/base/elem.h"
 
@@ -183,5 +182,3 @@ VEC_INLINE vf vgelu_tanh_arg(vf x)
     const vf cubic = vfma(vmul(x, x), v1(GELU_TANH_CUBE), v1(1.0f));
     return vmul(vmul(x, v1(GELU_TANH_ARG)), cubic);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The functions of vec.h with 256-bit vectors. */
-#ifndef VEC_AVX2_H
-#define VEC_AVX2_H
+#pragma once
 
 #include <immintrin.h>
 #include <stdbool.h>
@@ -237,14 +236,9 @@ VEC_INLINE vi vdot4(vi acc, vf a, vi b)
 /* A block of 32 numbers plus DOT4_ZERO, and its scale. Wider vectors hold `then` as well. */
 VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
 {
-    (void)then;
     return _mm256_castsi256_ps(_mm256_xor_si256(vild(p), _mm256_set1_epi8(-128)));
 }
-VEC_INLINE vf v1_halves(const float *p, const float *then)
-{
-    (void)then;
-    return v1(*p);
-}
+VEC_INLINE vf v1_halves(const float *p, const float *then) { return v1(*p); }
 /* The sum of all numbers of pairs. */
 VEC_INLINE int32_t vsum_pairs(vf pairs)
 {
@@ -291,6 +285,4 @@ VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const in
     return _mm256_add_epi32(acc, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
 #endif
 }
-#endif
-
 #endif

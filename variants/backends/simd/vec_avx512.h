@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The functions of vec.h with 512-bit vectors, and with VEC_BF16 products of pairs of bf16. */
-#ifndef VEC_AVX512_H
-#define VEC_AVX512_H
+#pragma once
 
 #include <immintrin.h>
 #include <stdbool.h>
@@ -305,6 +304,4 @@ VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const in
 }
 VEC_INLINE void vblock_pairs(vf to[1], vb b) { to[0] = _mm512_castsi512_ps(b); }
 VEC_INLINE vf vdot_block(vb a, vb b) { return _mm512_cvtepi32_ps(_mm512_madd_epi16(a, b)); }
-#endif
-
 #endif

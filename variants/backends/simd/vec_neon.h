@@ -2,8 +2,7 @@
  *
  * The functions of vec.h on arm64: eight floats in two of its 128-bit registers, so that 32 of them
  * are 16 vectors, as many as tiles of AVX2 have. */
-#ifndef VEC_NEON_H
-#define VEC_NEON_H
+#pragma once
 
 #include <arm_neon.h>
 #include <stdbool.h>
@@ -302,14 +301,9 @@ VEC_INLINE vi vdot4(vi acc, vf a, vi b)
 }
 VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
 {
-    (void)then;
     return (vf){vreinterpretq_f32_s8(vld1q_s8(p)), vreinterpretq_f32_s8(vld1q_s8(p + 16))};
 }
-VEC_INLINE vf v1_halves(const float *p, const float *then)
-{
-    (void)then;
-    return v1(*p);
-}
+VEC_INLINE vf v1_halves(const float *p, const float *then) { return v1(*p); }
 VEC_INLINE int32_t vsum_pairs(vf pairs)
 {
     return vaddlvq_s16(vreinterpretq_s16_f32(pairs.lo)) +
@@ -356,5 +350,3 @@ VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const in
 #undef BOTH1
 #undef BOTH2
 #undef BOTH3
-
-#endif

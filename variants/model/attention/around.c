@@ -37,7 +37,6 @@ void around_switch_on(struct config *c, enum part_slot slot)
 
 void around_switch_usual(const struct config *c, void *numbers)
 {
-    (void)c;
     ((struct around_switch *)numbers)->on = true;
 }
 

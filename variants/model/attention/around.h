@@ -2,9 +2,12 @@
  *
  * What attention does around its core, in parts: a part adds a term to scores, or maps the queries,
  * keys, values or outputs of heads. Each is a file, term_NAME.c or head_NAME.c, and a word of
- * AROUND_PARTS; attention runs those that its config has and names none. */
-#ifndef AROUND_H
-#define AROUND_H
+ * AROUND_PARTS; attention runs those that its config has and names none.
+ *
+ * attention/ holds attention to all rows that masks leave: its projections, caches, terms and maps.
+ * Attention that chooses its pairs is in content/, attention to fewer keys in condensed/; kernels
+ * are in variants/backends/. */
+#pragma once
 
 #include "variants/model/sublayer/sublayer.h"
 
@@ -133,7 +136,7 @@ struct around_part {
     const struct part_numbers *numbers;
     bool (*on)(const struct config *c); /* in place of a first row: a choice says it */
     const char *form; /* golden files may say so, under the key of that name, that they have it */
-    const enum feature *excludes; /* besides what all exclude (model/exclusions.c) */
+    const enum feature *excludes; /* besides what all exclude (model/config/exclusions.c) */
     /* A form of it that excludes more; `said` after that of the part. */
     struct {
         const char *said;
@@ -232,16 +235,9 @@ void around_switch_usual(const struct config *c, void *numbers);
 /* Zeros for the gradient of what the term adds. */
 float *around_add_zeros(const struct part_call *t);
 
-/* y = x W^T of a map of source rows, backward: its weight gradient, and that of the rows, added to
- * d_in; d_y are of the last `rows` rows. */
-void around_map_grad(const struct part_call *t, const struct param *W, struct sublayer_input from,
-                     const float *d_y, float *d_in, int rows, int skip);
-
 /* The gradients of a root mean square norm of n rows, in place of d. */
 void around_norm_grad(const struct part_call *t, const struct param *weight, float *d,
                       const float *raw, float *stats, int rows);
 
 /* Visible pairs of all heads. */
 double around_pairs(const struct attn *a);
-
-#endif

@@ -2,7 +2,6 @@
  *
  * The parts around the core of attention, backward: around.c in reverse. */
 #include "around.h"
-#include "variants/model/sublayer/sublayer_project.h"
 
 #include <string.h>
 
@@ -47,21 +46,6 @@ void around_operands_grad(const struct part_call *all, struct attn_grad *d)
 }
 
 /* ---- for parts ---------------------------------------------------------------------------- */
-
-void around_map_grad(const struct part_call *t, const struct param *W, struct sublayer_input from,
-                     const float *d_y, float *d_in, int rows, int skip)
-{
-    const int in = W->shape[1], out = W->shape[0], K = t->n.K, past = K - rows;
-    const struct seq_rows d = {(float *)d_y, (ptrdiff_t)rows * out};
-    const struct seq_rows x = {from.at.at + (ptrdiff_t)past * in, from.at.stride};
-    const int left = past < skip ? skip - past : 0; /* rows whose gradient is not wanted */
-    const int row = past < skip ? 0 : past - skip;
-
-    project_weight_grad(t->g, W, d, x, t->n.B, rows);
-    project_input_grad(
-        t->g, W, (struct seq_rows){d_in + (ptrdiff_t)row * in, (ptrdiff_t)(K - skip) * in},
-        (struct seq_rows){d.at + (ptrdiff_t)left * out, d.stride}, t->n.B, rows - left, 1);
-}
 
 void around_norm_grad(const struct part_call *t, const struct param *weight, float *d,
                       const float *raw, float *stats, int rows)

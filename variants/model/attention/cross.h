@@ -8,8 +8,7 @@
  *
  * Without norm and residual sum. Keys and values are projected once for a context and can then
  * serve many calls. */
-#ifndef CROSS_H
-#define CROSS_H
+#pragma once
 
 #include "variants/model/sublayer/sublayer_project.h"
 
@@ -50,5 +49,3 @@ struct attn cross_call(const struct cross *t, int i);
 double cross_context_flop(const struct cross *t);
 double cross_flop(const struct cross *t);
 double cross_grad_flop(const struct cross *t);
-
-#endif

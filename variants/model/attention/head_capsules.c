@@ -10,8 +10,8 @@
 #include "head_capsules.h"
 #include "around.h"
 #include "variants/base/loops.h"
-#include "variants/model/choices.h"
 #include "variants/model/sublayer/sublayer_inner.h"
+#include "variants/parts/choice.h"
 #include "variants/parts/linear.h"
 
 #include <float.h>

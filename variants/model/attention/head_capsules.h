@@ -2,8 +2,7 @@
  *
  * How heads agree on their output: the votes V of head_capsules.c, and for each position the parts
  * n of its output, capsules. One position is one call; forward leaves what backward reads. */
-#ifndef HEAD_CAPSULES_H
-#define HEAD_CAPSULES_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -30,5 +29,3 @@ struct agreement {
 };
 
 extern const struct agreement agreement_dynamic, agreement_em;
-
-#endif

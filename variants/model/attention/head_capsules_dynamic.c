@@ -126,11 +126,7 @@ static void agree_grad(const struct vote *p, float *d_V, float *d_y, float *d_S,
     }
 }
 
-static int sums(int D, int N)
-{
-    (void)N;
-    return D;
-}
+static int sums(int D, int N) { return D; }
 
 const struct agreement agreement_dynamic = {
     .sums = sums, .sums_grad = sums, .flop = 4, .forward = agree, .backward = agree_grad};

@@ -41,7 +41,6 @@ static const struct choice choices[] = {
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct diff *)numbers = (struct diff){.on = true};
 }
 

@@ -43,7 +43,6 @@ static const struct choice rows[] = {
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct disagreement *)numbers = (struct disagreement){.outputs = 1};
 }
 

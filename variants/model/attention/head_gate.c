@@ -74,7 +74,7 @@ static void output_grad(const struct part_call *t, float *d_o)
 
 static void input_grad(const struct part_call *t, struct sublayer_input from, float *d_in, int skip)
 {
-    around_map_grad(t, t->param, from, t->d_at[GATE], d_in, t->n.L, skip);
+    project_map_grad(t->g, t->param, NULL, t->d_at[GATE], from, t->n.K - t->n.L, d_in, skip, 1);
 }
 
 static double flop(const struct part_cost *t)

@@ -13,7 +13,7 @@
  * Fused kernels do not store probabilities: backward asks them for the scores once more, and hands
  * back the gradient of these. Forward is as without it. */
 #include "around.h"
-#include "variants/model/choices.h"
+#include "variants/parts/choice.h"
 
 #include <float.h>
 #include <math.h>
@@ -65,7 +65,6 @@ static const struct choice rows[] = {
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct guide *)numbers = (struct guide){.coef = 1, .heads = {[PREVIOUS] = 1}};
 }
 

@@ -41,7 +41,6 @@ static void attention_params(const struct sublayer *s, const char *layer, const 
 {
     const struct config *const c = s->c;
 
-    (void)layer;
     project_params(s, attention_width(c), attention_width(c), prefix, p);
     if (c->pos->layer_params && !s->lazy)
         c->pos->layer_params(c, prefix, p);
@@ -136,16 +135,6 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     return engine_attn(g, &copy, &t->impl, e);
 }
 
-static enum status attention_can_grad(const struct sublayer *s, const struct engine *g,
-                                      struct err *e)
-{
-    if (s->c->stream_sinks)
-        return fail(e, E_UNSUPPORTED,
-                    "%s is for inference: a cache of slots has no backward pass  -> train rope",
-                    s->c->variant->name);
-    return engine_attn_backward(g, s->state.attention.impl, e);
-}
-
 static void attention_arrays(const struct sublayer *s, struct extent max,
                              struct array out[SUB_ARRAYS])
 {
@@ -196,8 +185,7 @@ static void attention_arrays_grad(const struct sublayer *s, struct extent max,
     out[AT_V0] = around_shared(s, max, true);
 }
 
-static struct attn_need attention_scratch(const struct sublayer *s, const struct engine *g,
-                                          bool backward)
+struct attn_need attention_scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
     const struct attn_impl *impl = s->state.attention.impl;
     const struct attn copy = attention_for_impl(s);
@@ -570,7 +558,6 @@ const struct sublayer_kind sublayer_attention = {
     .keeps = attention_keeps,
     .caches = attention_caches,
     .bind = attention_bind,
-    .can_grad = attention_can_grad,
     .arrays = attention_arrays,
     .arrays_grad = attention_arrays_grad,
     .scratch = attention_scratch,

@@ -2,8 +2,7 @@
  *
  * Attention as a kind of sub-layer: its parts, for its backward pass and for the check of golden
  * files of the bare operator. */
-#ifndef SUBLAYER_ATTENTION_H
-#define SUBLAYER_ATTENTION_H
+#pragma once
 
 #include "around.h"
 #include "variants/model/sublayer/sublayer_project.h"
@@ -24,6 +23,7 @@ int attention_width(const struct config *c);
  * of these are ever seen. */
 int attention_kept(const struct sublayer *s, int M);
 int attention_needed(const struct sublayer *s, int M);
+struct attn_need attention_scratch(const struct sublayer *s, const struct engine *g, bool backward);
 
 /* Slots as positions, sublayer_attention_streaming.c: its array; the attention that executes the
  * call `a`, whose rows are not rotated; one with which to select an implementation. */
@@ -102,13 +102,8 @@ void attention_backward_projections(const struct engine *g, struct sublayer *s,
                                     const float *d_y, int skip);
 double attention_grad_flop(const struct sublayer *s, int B, int L, int M);
 
-/* Why kernels with only plain terms cannot run a model's attention; NULL: they can. */
-const char *attention_refusal(const struct engine *g, const struct config *c);
-
 /* The attention of sublayer_read for its largest shape, with which to choose an implementation. */
 struct attn sublayer_read_attn(const struct sublayer *s);
 
 /* The attention of `c` for these sizes without operands: dimensions, mask and scale. */
 struct attn attn_of_config(const struct config *c, int B, int L, int M);
-
-#endif

@@ -66,7 +66,7 @@ void attention_backward_projections(const struct engine *g, struct sublayer *s,
     if (s->pools)
         project_pooled_backward(g, s, from, w->array[AT_POOLED], d_in, w->d_array[AT_POOLED], d);
     else
-        project_backward(g, s, attention_width(s->c), from, d_in, d, skip);
+        project_backward(g, s, from, d_in, d, skip);
     AROUND_EACH(term.input_grad, &all, from, d_in, skip);
     AROUND_EACH(map.input_grad, &all, from, d_in, skip);
 }
@@ -75,11 +75,11 @@ double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double HD = config_q_width(c), kv_width = config_kv_width(c);
-    const double rows = (double)B * attention_query_rows(s, L);
-    const double projected = (double)B * (s->mem == MEM_HIDDEN ? attention_kept(s, M) + L : L);
-    const double in = attention_width(c);
+    const double rows = (double)B * attention_query_rows(s, L), in = attention_width(c);
     /* Memory is a constant unless a norm or a map with weights is applied to it. */
-    const double reached = wiring_norms_first(s->wiring) || c->qkv_map ? projected : (double)B * L;
+    const double fresh = (double)B * L, all = (double)B * (attention_kept(s, M) + L);
+    const double projected = s->mem == MEM_HIDDEN ? all : fresh;
+    const double reached = wiring_norms_first(s->wiring) || c->qkv_map ? projected : fresh;
     const struct attn a = attention_for_flop(s, B, L, M);
     const double q_in = s->asks ? in : 0;
     return config_maps(c) * attn_grad_flop(&a) +

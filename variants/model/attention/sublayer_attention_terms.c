@@ -3,7 +3,6 @@
  * Attention as a kind of sub-layer: the terms of its scores besides queries and keys, that is, the
  * model's schemes and the score residual from one attention to the next. */
 #include "sublayer_attention.h"
-#include "variants/model/sublayer/sublayer_list.h"
 #include "variants/parts/masks.h"
 
 #include <string.h>
@@ -135,30 +134,4 @@ struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
         a.scores_out = (float *)&something;
     }
     return a;
-}
-
-/* ---- implementations ---------------------------------------------------------------------- */
-
-const char *attention_refusal(const struct engine *g, const struct config *c)
-{
-    enum { SOME = 8 };
-    const struct extent max = {1, SOME, 0};
-    struct params p = {0};
-    struct sublayers sublayers = {0};
-    struct arena counting = {0};
-    const char *why = NULL;
-
-    if (c->pos->model_params)
-        c->pos->model_params(c, &p);
-    if (sublayers_init_operator(&sublayers, c, &p, 0, NULL) == OK &&
-        sublayers.at->kind->positions) {
-        params_place(&p, &counting);
-        if (sublayers_bind(&sublayers, g, &p, MEM_NONE, max, &counting, NULL) == OK) {
-            const struct attn asked = attention_for_impl(sublayers.at);
-            attn_supports(&asked, TERMS_FUSED, &why);
-        }
-    }
-    sublayers_free(&sublayers);
-    params_free(&p);
-    return why;
 }

@@ -89,8 +89,6 @@ static int lsra_keeps(const struct sublayer *s, enum mem_kind mem, int M)
     return mem == MEM_HIDDEN ? max_int(attention_kept(s, M), tail) : mem == MEM_KV ? tail : -1;
 }
 
-static int lsra_tail(const struct config *c) { return c->lsra.kernel - 1; }
-
 static size_t lsra_caches(const struct sublayer *s, int M)
 {
     const struct sublayer a = narrowed(s);
@@ -107,13 +105,6 @@ static enum status lsra_bind(struct sublayer *s, const struct engine *g, struct 
 
     give_back(s, &a);
     return st;
-}
-
-static enum status lsra_can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    const struct sublayer a = narrowed(s);
-
-    return a.kind->can_grad(&a, g, e);
 }
 
 /* Places in the room of forward, or of their gradients in that of backward. */
@@ -506,7 +497,6 @@ static struct sublayer_cost lsra_cost(const struct sublayer *s, int B, int L, in
 const struct sublayer_kind sublayer_lsra = {
     .name = "lsra",
     .memory = "mem",
-    .tail = lsra_tail,
     .mixes = true,
     .masked = true,
     .attends = true,
@@ -515,7 +505,6 @@ const struct sublayer_kind sublayer_lsra = {
     .keeps = lsra_keeps,
     .caches = lsra_caches,
     .bind = lsra_bind,
-    .can_grad = lsra_can_grad,
     .arrays = lsra_arrays,
     .arrays_grad = lsra_arrays_grad,
     .scratch = lsra_scratch,

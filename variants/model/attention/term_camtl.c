@@ -9,7 +9,7 @@
  *
  * It is the same for all heads. Plain loops: they cost L n of L L pairs. */
 #include "around.h"
-#include "variants/model/choices.h"
+#include "variants/parts/choice.h"
 
 #include <string.h>
 
@@ -44,7 +44,6 @@ static const struct choice choices[] = {
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct camtl *)numbers = (struct camtl){true, .size = 64, .task = 16};
 }
 
@@ -88,7 +87,6 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
 static void arrays(const struct sublayer *s, struct around_call n, bool backward,
                    size_t floats[AROUND_ARRAYS])
 {
-    (void)backward;
     floats[FILM] = (size_t)n.B * 2 * (size_t)camtl_of(s->c)->size;
 }
 
@@ -128,7 +126,6 @@ static void add(const struct part_call *t, const struct attn *a, struct seq_rows
     const float *const A = p[MATRICES].data;
     const int all = t->n.all;
 
-    (void)x;
     CHECK(all <= blocks_of(s->c) * size);
     for (int b = 0; b < a->B; b++) {
         float *const gamma = t->at[FILM] + b * 2 * size, *const beta = gamma + size;

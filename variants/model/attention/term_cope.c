@@ -33,7 +33,6 @@ static const struct choice choices[] = {
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct cope *)numbers = (struct cope){64};
 }
 
@@ -129,7 +128,6 @@ static void add(const struct part_call *t, const struct attn *a, struct seq_rows
 {
     const int all = t->n.all;
 
-    (void)rows;
     for (int x = 0; x < a->B * a->H; x++) {
         const struct head head = head_of(t, t->at, a, x / a->H, x % a->H);
         float *const to = t->add + (ptrdiff_t)x * a->L * all;

@@ -26,7 +26,6 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
 static void arrays(const struct sublayer *s, struct around_call n, bool backward,
                    size_t floats[AROUND_ARRAYS])
 {
-    (void)backward;
     floats[FADE] = (size_t)n.B * (size_t)n.K * (size_t)s->c->H;
 }
 
@@ -73,7 +72,6 @@ static void add_grad(const struct part_call *t, const struct attn *a, const stru
 {
     const int H = t->s->c->H;
 
-    (void)a;
     CHECK(t->n.all == t->n.K);
     for (int b = 0; b < t->n.B; b++)
         for (int h = 0; h < H; h++) {
@@ -90,7 +88,7 @@ static void add_grad(const struct part_call *t, const struct attn *a, const stru
 static void input_grad(const struct part_call *t, struct sublayer_input from, float *d_in, int skip)
 {
     linear_bias_grad(t->g, &t->param[F_BIAS], t->d_at[FADE], t->n.B * t->n.K);
-    around_map_grad(t, &t->param[F], from, t->d_at[FADE], d_in, t->n.K, skip);
+    project_map_grad(t->g, &t->param[F], NULL, t->d_at[FADE], from, 0, d_in, skip, 1);
 }
 
 static double flop(const struct part_cost *t)

@@ -11,7 +11,7 @@
  * relative: x is the distance and S a span of tokens, so that segments may be cut anywhere;
  * published: x is j and S the number of keys. */
 #include "around.h"
-#include "variants/model/choices.h"
+#include "variants/parts/choice.h"
 
 #include <math.h>
 
@@ -42,7 +42,6 @@ static const struct choice choices[] = {
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct local *)numbers = (struct local){LOCAL_RELATIVE, 64};
 }
 
@@ -127,7 +126,6 @@ static double off(const struct head *t, struct bell at, int i, int j)
 
 static void add(const struct part_call *t, const struct attn *a, struct seq_rows rows)
 {
-    (void)rows;
 #pragma omp parallel for num_threads(t->g->threads)
     for (int row = 0; row < a->B * a->H * a->L; row++) {
         const int i = row % a->L, b = row / a->L / a->H;

@@ -178,7 +178,7 @@ static void input_grad(const struct part_call *t, struct sublayer_input from, fl
     row.rank = 2;
     row.shape[1] = row.shape[0];
     row.shape[0] = 1;
-    around_map_grad(t, &row, from, t->d_at[D_ROW], d_in, t->n.L, skip);
+    project_map_grad(t->g, &row, NULL, t->d_at[D_ROW], from, t->n.K - t->n.L, d_in, skip, 1);
 }
 
 static double flop(const struct part_cost *t)

@@ -60,7 +60,6 @@ static const struct choice choices[] = {
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct predict *)numbers = (struct predict){PREDICT_CONVEX, 0.5f, 0.5f, 3, 3};
 }
 
@@ -178,7 +177,6 @@ static void add(const struct part_call *t, const struct attn *a, struct seq_rows
 {
     const float alpha = predict_of(t->s->c)->alpha;
 
-    (void)rows;
     if (predicts_twice(t->s))
         return;
     if (predicts(t->s)) {

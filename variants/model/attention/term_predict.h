@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The convolution of predicted scores: equation in term_predict.c. */
-#ifndef TERM_PREDICT_H
-#define TERM_PREDICT_H
+#pragma once
 
 #include "variants/parts/params.h"
 
@@ -20,5 +19,3 @@ void convolve_back(const struct field *f, float *d_x, const float *d_y);
 /* Gradients of W and b, p[0] and p[1], given that of conv(x): each number by one thread. */
 void convolve_weights(const struct field *f, const struct param *p, const float *d_y,
                       const float *x);
-
-#endif

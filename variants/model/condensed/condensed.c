@@ -29,7 +29,6 @@ static int condensed_room(struct grouping of, int rows)
 
 int condensed_keeps(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)s;
     return mem == MEM_HIDDEN ? M : -1;
 }
 
@@ -169,7 +168,7 @@ void condensed_in_grad(const struct engine *g, const struct sublayer *s, const s
 {
     const struct project_grad d = {w->d_array[CO_Q], w->d_array[CO_K], w->d_array[CO_V]};
 
-    project_backward(g, s, s->c->D, from, d_in, d, skip);
+    project_backward(g, s, from, d_in, d, skip);
 }
 
 void condensed_clear(struct seq_rows x, int B)

@@ -4,8 +4,7 @@
  * a call are rows [rows before; new ones]. Complete groups of `size` tokens, aligned with the
  * stream and all of them remembered, become `rows` far rows each; their maps are the forms' own.
  * MEM_KV caches far rows, and plain ones of the group that is not complete. */
-#ifndef CONDENSED_H
-#define CONDENSED_H
+#pragma once
 
 #include "variants/model/sublayer/sublayer_project.h"
 
@@ -76,4 +75,8 @@ struct attn_need condensed_scratch(const struct sublayer *s, const struct engine
 /* FLOP of the four projections of L new rows after M. */
 double condensed_maps_flop(const struct sublayer *s, int B, int L, int M);
 
-#endif
+/* What their kinds have in common. */
+#define CONDENSED                                                                                  \
+    .memory = "mem", .mixes = true, .attends = true, .place = DROP_ATTENTION,                      \
+    .keeps = condensed_keeps, .scratch = condensed_scratch, .commit = condensed_commit,            \
+    .forget = condensed_forget

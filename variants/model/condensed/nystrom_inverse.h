@@ -2,8 +2,7 @@
  *
  * Nystrom attention of one head between landmarks: A_2 and the iteration for its pseudo-inverse Z,
  * forward and backward (variants/nystrom.c). */
-#ifndef NYSTROM_INVERSE_H
-#define NYSTROM_INVERSE_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
@@ -25,5 +24,3 @@ void nystrom_invert(const struct nystrom_head *n);
 /* From the gradient of Z A_3 v to those of A_3 v, of K~, which is added to, and of Q~, which takes
  * its place. d has the gradients' places; temporary matrices of n are overwritten. */
 void nystrom_invert_grad(const struct nystrom_head *n, const struct nystrom_head *d);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Attention of queries that see a range of rows in each of several lists, in a plain threaded loop.
  */
-#ifndef RANGES_H
-#define RANGES_H
+#pragma once
 
 #include "variants/backends/backend.h"
 
@@ -46,5 +45,3 @@ void ranges_backward(const struct engine *g, const struct ranges *a, const struc
                      void *scratch);
 /* Visible pairs of all heads and sequences. */
 double ranges_pairs(const struct ranges *a);
-
-#endif

@@ -45,7 +45,6 @@ static const struct clustered *clustered_of(const struct config *c)
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct clustered *)numbers = (struct clustered){.clusters = 100, .bits = 63, .lloyd = 10};
 }
 
@@ -488,22 +487,16 @@ static double flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct clustered *const k = clustered_of(s->c);
 
-    (void)M;
     return 4.0 * B * s->c->H * s->c->dh * L * (k->clusters + min_int(k->top, L));
 }
 
 static double choice_flop(const struct sublayer *s, int B, int L, int M)
 {
-    (void)M;
     return 2.0 * B * s->c->H * L * s->c->dh * clustered_of(s->c)->bits;
 }
 
 /* Every query gets the output of its cluster. */
-static double moved_rows(const struct config *c, int L, int M)
-{
-    (void)c, (void)M;
-    return L;
-}
+static double moved_rows(const struct config *c, int L, int M) { return L; }
 
 const struct content content_clustered = {
     .both = true,

@@ -11,7 +11,6 @@
 #include "content.h"
 #include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
 
@@ -26,23 +25,18 @@ static int n_weights(const struct config *c) { return c->share_qk ? 3 : 4; }
 static void params(const struct sublayer *s, const char *prefix, const char *inner,
                    struct params *p)
 {
-    static const char *const names[][2] = {{"attn.q.weight", "attn.q.bias"},
-                                           {"attn.k.weight", "attn.k.bias"},
-                                           {"attn.v.weight", "attn.v.bias"},
-                                           {"attn.o.weight", "attn.o.bias"}};
     const struct config *const c = s->c;
     const int HD = c->H * c->dh;
 
-    (void)inner;
     for (int bias = 0; bias <= (c->attn_bias != ATTN_UNBIASED); bias++)
         for (int i = CONTENT_Q; i <= CONTENT_O; i++) {
             const int out = i == CONTENT_O ? c->D : HD, in = i == CONTENT_O ? HD : c->D;
             if (i == CONTENT_K && c->share_qk)
                 continue;
             if (bias)
-                params_vector(p, INIT_ZERO, 0, out, prefix, names[i][1]);
+                params_vector(p, INIT_ZERO, 0, out, prefix, project_names[i][1]);
             else
-                params_map(p, out, in, prefix, names[i][0]);
+                params_map(p, out, in, prefix, project_names[i][0]);
         }
     if (content_of(s)->params)
         content_of(s)->params(s, prefix, p);
@@ -76,7 +70,6 @@ static bool content_keeps_raw(const struct config *c) { return c->share_qk || nu
 
 static int keeps(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)s;
     return mem == MEM_HIDDEN ? M : -1;
 }
 
@@ -117,11 +110,6 @@ static enum status bind(struct sublayer *s, const struct engine *g, struct exten
     t->prepared = content_of(s)->core(s, t->largest);
     TRY(open_inner(&t->inner, g, a, e));
     return engine_attn(&t->inner, &t->prepared, &t->impl, e);
-}
-
-static enum status can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
-{
-    return engine_attn_backward(g, s->state.attention.impl, e);
 }
 
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
@@ -177,7 +165,6 @@ static struct attn_need scratch(const struct sublayer *s, const struct engine *g
     const size_t own =
         content_of(s)->scratch ? content_of(s)->scratch(s, t->largest, t->workers) : 0;
 
-    (void)g;
     return (struct attn_need){.scratch_bytes = (size_t)t->workers * core_bytes(s, backward) + own};
 }
 
@@ -220,14 +207,7 @@ void content_each_head(const struct content_call *n, content_head *run, const st
 
 static void build_tables(const struct engine *g, struct sublayer *s, const float *pos_encoding)
 {
-    (void)g;
     s->state.attention.pos_encoding = pos_encoding;
-}
-
-static void impl(const struct sublayer *s, const char **forward, const char **backward)
-{
-    *forward = s->state.attention.impl->name;
-    *backward = s->state.attention.impl->backward_by;
 }
 
 /* ---- operands ----------------------------------------------------------------------------- */
@@ -440,7 +420,7 @@ static double flop(const struct sublayer *s, int B, int L, int M)
            content_maps_flop(s, rows, s->mem == MEM_HIDDEN ? all : rows);
 }
 
-static double moves(const struct sublayer *s, int B, int L, int M)
+double content_moves(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *const c = s->c;
 
@@ -448,7 +428,7 @@ static double moves(const struct sublayer *s, int B, int L, int M)
                                      : 0;
 }
 
-static bool gather(const struct engine *g, struct sublayer *s, struct work *w, int B, int L)
+bool content_gather(const struct engine *g, struct sublayer *s, struct work *w, int B, int L)
 {
     struct content_call n = content_call_of(g, s, w, B, L);
 
@@ -472,7 +452,6 @@ const struct sublayer_kind sublayer_content = {
     .keeps = keeps,
     .caches = caches,
     .bind = bind,
-    .can_grad = can_grad,
     .arrays = arrays,
     .arrays_grad = arrays_grad,
     .scratch = scratch,
@@ -484,8 +463,5 @@ const struct sublayer_kind sublayer_content = {
     .commit = attention_commit,
     .forget = attention_forget,
     .shows = shows,
-    .impl = impl,
     .cost = cost,
-    .moves = moves,
-    .gather = gather,
 };

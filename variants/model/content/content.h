@@ -3,8 +3,7 @@
  * Attention that chooses its pairs, keys or queries by the contents of rows, a kind of sub-layer.
  * content.c does what all forms share: projections, shared queries and keys, rotation, memory, W_o.
  * A form (struct content) says which rows attend to which. */
-#ifndef CONTENT_H
-#define CONTENT_H
+#pragma once
 
 #include "variants/model/sublayer/sublayer_project.h"
 
@@ -147,6 +146,11 @@ void content_backward(const struct engine *g, struct sublayer *s, const struct w
 double content_grad_flop(const struct sublayer *s, int B, int L, int M);
 double content_maps_flop(const struct sublayer *s, double rows, double projected);
 
+/* Bytes of rows that forward gathers and of outputs that it scatters back; these copies alone, after
+ * a forward of this shape, whose output they overwrite: false if none can be timed alone. */
+double content_moves(const struct sublayer *s, int B, int L, int M);
+bool content_gather(const struct engine *g, struct sublayer *s, struct work *w, int B, int L);
+
 enum { CONTENT_Q, CONTENT_K, CONTENT_V, CONTENT_O };
 /* W or its bias; with shared queries and keys there is no CONTENT_K. */
 const struct param *content_weight(const struct sublayer *s, int which);
@@ -156,5 +160,3 @@ extern const struct content content_routing, content_lsh, content_sinkhorn, cont
     content_informer;
 extern const struct part_numbers routing_numbers, lsh_numbers, sinkhorn_numbers, clustered_numbers,
     informer_numbers;
-
-#endif

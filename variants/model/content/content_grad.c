@@ -4,7 +4,6 @@
  * the projections. Choices are constants. */
 #include "content.h"
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 
 #include <math.h>
@@ -42,22 +41,11 @@ static void share_grad(const struct content_call *n, float *d_k, const float *d_
     }
 }
 
-/* Weights by all rows from `skip_x` on; d_in by those from `skip` on. */
 static void map_grad(const struct engine *g, const struct sublayer *s, int which, float *d_y,
-                     struct sublayer_input from, int skip_x, float *d_in, int skip, float beta)
+                     struct sublayer_input from, int first, float *d_in, int skip, float beta)
 {
-    const int K = from.M + from.L, rows = K - skip_x, D = s->c->D, late = max_int(skip, skip_x);
-    const ptrdiff_t HD = (ptrdiff_t)s->c->H * s->c->dh;
-    const struct param *const W = content_weight(s, which), *const b = content_bias(s, which);
-    const struct seq_rows d = {d_y, rows * HD};
-    const struct seq_rows x = {from.at.at + (ptrdiff_t)skip_x * D, from.at.stride};
-    const struct seq_rows d_x = {d_in + (ptrdiff_t)(late - skip) * D, (ptrdiff_t)(K - skip) * D};
-
-    project_weight_grad(g, W, d, x, from.B, rows);
-    if (b)
-        linear_bias_grad(g, b, d_y, from.B * rows);
-    project_input_grad(g, W, d_x, (struct seq_rows){d_y + (late - skip_x) * HD, d.stride}, from.B,
-                       K - late, beta);
+    project_map_grad(g, content_weight(s, which), content_bias(s, which), d_y, from, first, d_in,
+                     skip, beta);
 }
 
 void content_backward(const struct engine *g, struct sublayer *s, const struct work *w,

@@ -4,8 +4,7 @@
  * gathered, the ordinary kernel runs on them, and its output is scattered back. Where each row is
  * in one group as query and key, a group is plain causal attention with a window; otherwise a mask
  * of bits says which keys each query sees. */
-#ifndef GROUPS_H
-#define GROUPS_H
+#pragma once
 
 #include "content.h"
 
@@ -39,5 +38,3 @@ double groups_moved(const struct groups *what, bool shared, int L, int M);
 
 /* Pairs of one head of one sequence if groups are equally large. */
 double groups_pairs(const struct groups *what, int L, int M);
-
-#endif

@@ -46,7 +46,6 @@ static const struct informer *informer_of(const struct config *c)
 /* 5 ceil(ln 1024) */
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct informer *)numbers = (struct informer){.top = 35, .sample = 35};
 }
 
@@ -382,22 +381,16 @@ static double flop(const struct sublayer *s, int B, int L, int M)
 {
     const double half = s->c->causal ? 0.5 : 1; /* of the keys, on average */
 
-    (void)M;
     return 4.0 * B * s->c->H * s->c->dh * active(s->c, L) * L * half;
 }
 
 static double choice_flop(const struct sublayer *s, int B, int L, int M)
 {
-    (void)M;
     return 2.0 * B * s->c->H * L * informer_of(s->c)->sample * s->c->dh;
 }
 
 /* Queries that attend, and their outputs. */
-static double moved_rows(const struct config *c, int L, int M)
-{
-    (void)M;
-    return 2.0 * active(c, L);
-}
+static double moved_rows(const struct config *c, int L, int M) { return 2.0 * active(c, L); }
 
 static const char *looks_ahead(const struct config *c)
 {

@@ -14,7 +14,6 @@
 
 #include "groups.h"
 #include "variants/base/loops.h"
-#include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
 #include <omp.h>
@@ -49,7 +48,6 @@ const struct lsh *lsh_of(const struct config *c) { return config_numbers(c, SLOT
 /* 8 buckets of 1024 tokens, of which a query sees the 64 newest; one round, so that groups do. */
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct lsh *)numbers = (struct lsh){.rounds = 1, .half = 4, .window = 64, .duplicates = true};
 }
 
@@ -181,7 +179,6 @@ static void see(const struct content_call *n, int b, int h, int i, uint64_t *bit
 
 static size_t bits_bytes(const struct sublayer *s, struct extent max)
 {
-    (void)s;
     return round_up((size_t)max.L * (size_t)bits_words(max.M + max.L) * sizeof(uint64_t),
                     ARENA_ALIGN);
 }

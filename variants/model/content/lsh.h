@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The Reformer's own numbers, and its published form. */
-#ifndef LSH_H
-#define LSH_H
+#pragma once
 
 #include "content.h"
 
@@ -24,5 +23,3 @@ int lsh_bucket(const struct content_call *n, int b, int h, int j, int r);
 size_t lsh_chunked_scratch(const struct sublayer *s, struct extent max, int threads);
 void lsh_chunked_forward(const struct content_call *n);
 void lsh_chunked_backward(const struct content_call *n, const struct attn_grad *d);
-
-#endif

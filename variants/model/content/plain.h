@@ -2,8 +2,7 @@
  *
  * Attention of one query to a list of keys in plain C, for what the ordinary kernels cannot: keys
  * that occur twice, and several softmaxes of which one result is made. */
-#ifndef PLAIN_H
-#define PLAIN_H
+#pragma once
 
 #include "content.h"
 
@@ -28,5 +27,3 @@ void plain_output(const struct plain_row *r, double by, float *o);
  * d_v. */
 void plain_grad(const struct plain_row *r, double by, const float *d_o, double d_lse,
                 const struct attn_grad *d);
-
-#endif

@@ -13,11 +13,9 @@
 
 #include "groups.h"
 #include "variants/base/loops.h"
-#include "variants/model/sublayer/sublayer_inner.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *const route_name[] = {"nearest", "topk", NULL};
 static const char *const norm_name[] = {"l2", "ln", NULL};
@@ -47,7 +45,6 @@ const struct routing *routing_of(const struct config *c) { return config_numbers
 /* 8 clusters of 1024 tokens, of which a query sees the 64 newest. */
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct routing *)numbers =
         (struct routing){.clusters = 8, .window = 64, .mu_decay = 0.999f, .commit_coef = 1e-4f};
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The Routing Transformer's own numbers, and its published form. */
-#ifndef ROUTING_H
-#define ROUTING_H
+#pragma once
 
 #include "content.h"
 
@@ -28,5 +27,3 @@ const float *routing_key(const struct content_call *n, int b, int h, int i);
 size_t routing_topk_scratch(const struct sublayer *s, struct extent max, int threads);
 void routing_topk_forward(const struct content_call *n);
 void routing_topk_backward(const struct content_call *n, const struct attn_grad *d);
-
-#endif

@@ -46,7 +46,6 @@ static struct room room_of(int L, char *base)
 
 size_t routing_topk_scratch(const struct sublayer *s, struct extent max, int threads)
 {
-    (void)s;
     return (size_t)threads * room_of(max.L, NULL).bytes;
 }
 

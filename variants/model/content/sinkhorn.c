@@ -27,7 +27,6 @@
 #include "sinkhorn.h"
 #include "variants/model/attention/sublayer_attention.h"
 
-#include <math.h>
 #include <omp.h>
 #include <string.h>
 
@@ -56,7 +55,6 @@ const struct sinkhorn *sinkhorn_of(const struct config *c) { return config_numbe
 
 static void usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct sinkhorn *)numbers =
         (struct sinkhorn){.block = 64, .iters = 4, .temp = 0.75f, .noise_batch = 1};
 }
@@ -381,7 +379,6 @@ static double flop(const struct sublayer *s, int B, int L, int M)
     const struct sinkhorn *const k = sinkhorn_of(s->c);
     double pairs = 0, mixed = 0;
 
-    (void)M;
     for (int u = 0; u < blocks(s->c, L); u++) {
         const double rows = min_int(k->block, L - u * k->block), from = sources(s->c, u, L);
         pairs += s->c->causal ? rows * (rows + 1) / 2 : rows * rows;
@@ -395,7 +392,6 @@ static double choice_flop(const struct sublayer *s, int B, int L, int M)
 {
     const double n = blocks(s->c, L);
 
-    (void)M;
     return 2.0 * B * s->c->H * n * n * s->c->dh;
 }
 
@@ -404,7 +400,6 @@ static double moved_rows(const struct config *c, int L, int M)
 {
     double mixed = 0;
 
-    (void)M;
     for (int u = 0; u < blocks(c, L); u++)
         mixed += sources(c, u, L) ? sinkhorn_of(c)->block : 0;
     return 2 * (L + mixed);

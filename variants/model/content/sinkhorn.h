@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sinkhorn attention's own numbers and its blocks; sorting them, sinkhorn_sort.c. */
-#ifndef SINKHORN_H
-#define SINKHORN_H
+#pragma once
 
 #include "content.h"
 
@@ -49,5 +48,3 @@ void sort_head(const struct sorting *t, float *S);
 
 /* Given dS (.) S in t->room.g: adds to the gradients of queries and keys. */
 void sort_head_grad(const struct sorting *t, const struct attn_grad *d);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * config.json of a published model: its values by key, each checked, nothing trusted; and what a
  * checkpoint of ours would say of the same model. */
-#ifndef CONFIG_JSON_H
-#define CONFIG_JSON_H
+#pragma once
 
 #include "variants/base/safetensors.h"
 
@@ -70,5 +69,3 @@ void config_json_put(struct config_json *j, const char *key, const char *fmt, ..
 /* Likewise of several: SAY(j, {"norm", "pre"}, {"ff_bias", "0"}). */
 void config_json_say(struct config_json *j, const char *const said[][2]);
 #define SAY(j, ...) config_json_say(j, (const char *const[][2]){__VA_ARGS__, {NULL, NULL}})
-
-#endif

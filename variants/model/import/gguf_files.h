@@ -2,8 +2,7 @@
  *
  * The GGUF file of a model, or those that it was split into (llama-gguf-split): NAME-00001-of-00003.gguf
  * has the keys, and split.count says how many there are. */
-#ifndef GGUF_FILES_H
-#define GGUF_FILES_H
+#pragma once
 
 #include "variants/base/safetensors.h"
 
@@ -22,5 +21,3 @@ void gguf_files_close(struct gguf_files *g);
 
 /* A tensor of any of them; NULL if there is none. */
 const struct tensor *gguf_files_find(const struct gguf_files *g, const char *name);
-
-#endif

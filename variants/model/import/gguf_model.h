@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A model in a GGUF file as the folder that it was made of. */
-#ifndef GGUF_MODEL_H
-#define GGUF_MODEL_H
+#pragma once
 
 #include "gguf_names.h"
 #include "shards.h"
@@ -13,5 +12,3 @@
  * released. E_IO naming the file and what is wrong in it. */
 enum status gguf_model_open(struct shards *s, json_t **config, struct gguf_form *form,
                             const char *path, struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Names of GGUF, of tensors and of keys, and those that the same things have in folders. */
-#ifndef GGUF_NAMES_H
-#define GGUF_NAMES_H
+#pragma once
 
 #include "variants/base/base.h"
 
@@ -40,5 +39,3 @@ struct gguf_family {
 
 /* NULL where it is unknown. */
 const struct gguf_family *gguf_family_find(const char *name);
-
-#endif

@@ -3,8 +3,7 @@
  * Rotary frequencies that a GGUF file changes by tensors of what each is divided by. Converters write
  * "rope_freqs.weight" for llama3's scaling, in place of the scaling's numbers, and
  * "rope_factors_short.weight" and "rope_factors_long.weight" for longrope. Other scaling has keys. */
-#ifndef GGUF_ROPE_H
-#define GGUF_ROPE_H
+#pragma once
 
 #include "variants/base/safetensors.h"
 
@@ -37,5 +36,3 @@ void gguf_rope_remove(struct safetensors *s, int at);
  * has them. E_IO naming the checkpoint if there is one without the other, or one that is no list. */
 enum status gguf_rope_lists(json_t *scaling, bool *found, struct safetensors *files, int n,
                             const char *path, struct err *e);
-
-#endif

@@ -4,7 +4,6 @@
  * positions, norms first, biases everywhere; maps are published transposed, [in,out], and those of
  * queries, keys and values side by side. */
 #include "model_type.h"
-#include "variants/model/choices.h"
 
 #include <math.h>
 

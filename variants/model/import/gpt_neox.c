@@ -4,7 +4,6 @@
  * arXiv:2304.01373. Rotary positions on a part of each head, attention and feed-forward side by
  * side; maps of queries, keys and values alternate head by head. */
 #include "model_type.h"
-#include "variants/model/choices.h"
 
 static const struct tensor_row tensors[] = {
     {.ours = "embed", .published = "embed_in"},

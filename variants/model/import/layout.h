@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * How the numbers of a tensor of ours lie in a published one, as its row says (enum layout). */
-#ifndef IMPORT_LAYOUT_H
-#define IMPORT_LAYOUT_H
+#pragma once
 
 #include "model_type.h"
 #include "opened.h"
@@ -13,5 +12,3 @@ int layout_shape(const struct published *p, int64_t shape[TENSOR_RANK],
 /* Widen the published tensor, of that shape, into w. E_NOMEM. */
 enum status layout_read(const struct published *p, const struct param *w,
                         const struct tensor_row *row, const struct tensor *t);
-
-#endif

@@ -7,7 +7,6 @@
 #include "llama.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the families after llama share with it. */
-#ifndef IMPORT_LLAMA_H
-#define IMPORT_LLAMA_H
+#pragma once
 
 #include "model_type.h"
-#include "variants/model/choices.h"
+#include "variants/model/config/choices.h"
 
 /* clang-format off */
 #define LLAMA_ATTENTION                                                                            \
@@ -106,5 +105,3 @@ void import_put_by_layer(struct config_json *j, const char *key, const bool *ful
 
 extern const struct act_name llama_acts[];
 extern const struct rotary llama_rotary; /* of whole heads */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IMPORT_LONGROPE_H
-#define IMPORT_LONGROPE_H
+#pragma once
 
 #include "config_json.h"
 #include "variants/variant.h"
@@ -15,5 +14,3 @@ struct longrope {
 
 /* Say both lists, and what cosines and sines are multiplied by; refuse what contradicts itself. */
 void import_put_longrope(struct config_json *j, const struct longrope *l);
-
-#endif

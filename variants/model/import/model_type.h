@@ -2,8 +2,7 @@
  *
  * A family of published models: which keys of config.json are which of ours, and where each tensor
  * of ours stands in the published files. A new family is a file with these rows. */
-#ifndef MODEL_TYPE_H
-#define MODEL_TYPE_H
+#pragma once
 
 #include "config_json.h"
 #include "variants/variant.h"
@@ -159,5 +158,3 @@ void import_put_rotary_kinds(struct config_json *j, const struct rotary_kinds *r
 
 /* What all families are where ours has a choice. */
 void import_put_common(struct config_json *j, const char *variant);
-
-#endif

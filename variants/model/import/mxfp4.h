@@ -7,8 +7,7 @@
  *   scales  [experts, parts * rows, columns / 32]
  *
  * with the rows of all parts in turn. Ours are [experts, rows, columns]. */
-#ifndef IMPORT_MXFP4_H
-#define IMPORT_MXFP4_H
+#pragma once
 
 #include "opened.h"
 
@@ -20,5 +19,3 @@ enum status mxfp4_check(const struct published *p, const struct tensor *blocks,
 /* Widen a part into w, exactly. A scale that is no number makes values that are not finite. */
 void mxfp4_read(const struct param *w, const struct tensor *blocks, const struct tensor *scales,
                 int part, int parts);
-
-#endif

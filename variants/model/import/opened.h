@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A published model that is open, for the files that look at its tensors. */
-#ifndef IMPORT_OPENED_H
-#define IMPORT_OPENED_H
+#pragma once
 
 #include "gguf_names.h"
 #include "shards.h"
@@ -22,5 +21,3 @@ struct published {
     bool norms_words;
     struct gguf_form form; /* of a GGUF file */
 };
-
-#endif

@@ -9,8 +9,8 @@
 #include "ties.h"
 #include "variants/base/gguf.h"
 #include "variants/base/printable.h"
-#include "variants/model/checkpoint.h"
-#include "variants/model/lm.h"
+#include "variants/model/checkpoint/checkpoint.h"
+#include "variants/model/lm/lm.h"
 #include "word_norm.h"
 
 #include <math.h>

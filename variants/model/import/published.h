@@ -3,8 +3,7 @@
  * Published models: a folder with config.json and safetensors files becomes a config of ours, and
  * its tensors our parameters. Nothing in it is trusted. What it needs is checked, by name, type and
  * shape, before any of its numbers is read. */
-#ifndef PUBLISHED_H
-#define PUBLISHED_H
+#pragma once
 
 #include "opened.h"
 
@@ -25,5 +24,3 @@ void published_close(struct published *p);
 /* Widen its tensors into the parameters of a model of p->config. E_IO where one holds a value that
  * is not finite. */
 enum status published_load(const struct published *p, struct params *params, struct err *e);
-
-#endif

@@ -8,7 +8,6 @@
 #include "longrope.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define OLD "rope_scaling"

@@ -12,11 +12,7 @@
 #define ATTENTION(name, in) .ours = "layers.*.attn." name, .published = "layers.*.attn." in
 
 /* x_r, x_w, ..: a row of ours each. */
-static int64_t shift_before(const struct config *c, int part)
-{
-    (void)c;
-    return part;
-}
+static int64_t shift_before(const struct config *c, int part) { return part; }
 
 #define SHIFT(nth, in)                                                                             \
     {                                                                                              \

@@ -2,8 +2,7 @@
  *
  * The weights of a published model, in one file or several: model.safetensors, or what
  * model.safetensors.index.json says. */
-#ifndef SHARDS_H
-#define SHARDS_H
+#pragma once
 
 #include "variants/base/safetensors.h"
 
@@ -33,5 +32,3 @@ struct shard_tensor *shards_find(const struct shards *s, const char *name); /* N
 
 /* This tensor's pages, or with NULL those of a whole file, are not needed for now. */
 void shards_drop(const struct safetensors *file, const struct tensor *t);
-
-#endif

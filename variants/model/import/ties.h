@@ -2,8 +2,7 @@
  *
  * Tied tensors that a file holds twice: versions of the publisher's program read one or the other,
  * so both must hold the same numbers. */
-#ifndef TIES_H
-#define TIES_H
+#pragma once
 
 #include "opened.h"
 
@@ -16,5 +15,3 @@ enum status ties_check_shape(const struct published *p, const struct tensor *t,
 
 /* E_IO naming both: of all that is tied, one holds other numbers. Reads them. */
 enum status ties_check_numbers(const struct published *p, struct err *e);
-
-#endif

@@ -4,11 +4,8 @@
  * with the names of the authors' PyTorch program. These have no prefix, one pair of biases for all
  * layers, memories that begin empty, and the rows of clusters from the last to the first. */
 #include "model_type.h"
-#include "variants/model/choices.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct tensor_row tensors[] = {
     {.ours = "embed.*", .published = "word_emb.emb_layers.*"},

@@ -2,8 +2,7 @@
  *
  * A layer norm directly behind the embedding of a published model. It is the same for each word
  * wherever it stands, so the rows of our embedding are computed with it, once. */
-#ifndef IMPORT_WORD_NORM_H
-#define IMPORT_WORD_NORM_H
+#pragma once
 
 #include "opened.h"
 
@@ -16,5 +15,3 @@ enum status word_norm_check(const struct published *p, const struct tensor_row *
 /* In place. E_IO where a word has no finite row any more. */
 enum status word_norm_apply(const struct published *p, const struct tensor_row *row,
                             const struct param *w, struct err *e);
-
-#endif

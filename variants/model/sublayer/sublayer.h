@@ -3,9 +3,12 @@
  * One sub-layer: what it computes (its kind) and how it is wired into the stream. A kind reads
  * source rows, normalised if the wiring norms first, and writes f of them. Memory of earlier rows,
  * norms, gates, residual sums and dropout of the output belong to the wiring and are the same for
- * all kinds. The sub-layers of a model are listed by sublayer_list.h. */
-#ifndef SUBLAYER_H
-#define SUBLAYER_H
+ * all kinds. The sub-layers of a model are listed by sublayer_list.h.
+ *
+ * sublayer/ holds the wiring and the kinds that are not attention: feed-forward, convolution,
+ * recurrence, lists of steps. Attention has folders of its own; which sub-layers a model has is
+ * said in layers/. */
+#pragma once
 
 #include "variants/parts/cache.h"
 #include "variants/parts/dropout.h"
@@ -27,11 +30,6 @@ enum mem_kind mem_slides(const struct mem *m);
 bool mem_reruns(const struct mem *m, enum mem_kind kind, int M);
 extern const char
     *const mem_kind_name[MEM_KIND_COUNT + 1]; /* "" "hidden" "kv" "recompute" "state" NULL */
-
-/* The largest shape that a bound sub-layer or model can run. */
-struct extent {
-    int B, L, M;
-};
 
 /* Rows of every sequence: [B, rows, n] with `stride` floats between sequences. */
 struct seq_rows {
@@ -125,9 +123,7 @@ struct sublayer_cost {
 
 struct sublayer_kind {
     const char *name;
-    const char *memory; /* name of its remembered rows in golden files */
-    /* The newest so many of them have the name "tail" there, too; NULL = none. */
-    int (*tail)(const struct config *c);
+    const char *memory;    /* name of its remembered rows in golden files */
     bool mixes;            /* a position's output depends on others'; declared first in a layer */
     bool attends;          /* it runs the implementation of attention in state.attention */
     bool masked;           /* windows and masks say which remembered rows it reads */
@@ -138,12 +134,10 @@ struct sublayer_kind {
     bool ffn;              /* it is c->ffn */
     bool own_weights;      /* each of a layer has its own */
     enum drop_place place; /* of its output */
-    bool wide;             /* alone, its output is as wide as all heads, not as the stream */
     /* `inner` is the prefix of tensors that a layer may have several of, such as a feed-forward
      * network's or attention's; `prefix` that of all others. */
     void (*params)(const struct sublayer *s, const char *prefix, const char *inner,
                    struct params *p);
-    const char *no_past; /* why it has none, and what to do; NULL = it may have one */
     /* Rows of its input that it remembers for this kind of memory, if M are asked for; -1 = it has
      * no such memory and reads new rows in place. NULL = always -1. */
     int (*keeps)(const struct sublayer *s, enum mem_kind mem, int M);
@@ -152,9 +146,6 @@ struct sublayer_kind {
     /* Count or place its own state; select its implementation. */
     enum status (*bind)(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e);
-    /* OK, or E_UNSUPPORTED if it has no backward pass. NULL = as its implementation of attention
-     * says, if it has one. */
-    enum status (*can_grad)(const struct sublayer *s, const struct engine *g, struct err *e);
     /* Its arrays for up to `max`: of forward, and further ones of backward (n_kept only), which may
      * be NULL for those of sublayer_arrays_grad. */
     void (*arrays)(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS]);
@@ -187,21 +178,10 @@ struct sublayer_kind {
      * last. NULL = none. */
     bool (*shows)(const struct sublayer *s, const struct work *w, struct extent now, int i,
                   struct shown *out);
-    /* The attention executed by its last forward pass of B sequences of L rows, for inspection;
-     * NULL = none. */
-    struct attn (*ends_in)(const struct sublayer *s, const struct work *w, int B, int L);
     /* Names of its implementations, forward and backward; NULL = those of attention, or nothing. */
     void (*impl)(const struct sublayer *s, const char **forward, const char **backward);
     /* Of a call with M rows of memory. */
     struct sublayer_cost (*cost)(const struct sublayer *s, int B, int L, int M);
-    /* How much larger, relative to its output, errors of its input may become than sums of products
-     * make them. NULL = 0. */
-    double (*amplifies)(const struct config *c);
-    /* Bytes of rows that forward gathers and of outputs that it scatters back. NULL = 0. */
-    double (*moves)(const struct sublayer *s, int B, int L, int M);
-    /* Gather and scatter alone, after a forward of this shape; its output is overwritten. False if
-     * it has no copies that can be timed alone. */
-    bool (*gather)(const struct engine *g, struct sublayer *s, struct work *w, int B, int L);
 };
 
 /* Memory whose oldest rows are compressed, sublayer_compress.c. */
@@ -213,13 +193,14 @@ struct compressed {
     float *group; /* the rows that they replace, as the convolution reads them */
 };
 
-extern const struct sublayer_kind sublayer_cpe, sublayer_sep, sublayer_branches, sublayer_rnn,
-    sublayer_attention, sublayer_ffn, sublayer_sums, sublayer_latent, sublayer_collab,
-    sublayer_synthesizer, sublayer_steps, sublayer_steps_ffn, sublayer_linformer, sublayer_mca,
-    sublayer_tree, sublayer_nystrom, sublayer_pooling, sublayer_etc, sublayer_isab, sublayer_lsra,
+/* Lists of steps: recurrences, sums, feed-forward networks, attention to the rows of one text, and to
+ * rows of memory, too. */
+extern const struct sublayer_kind sublayer_steps, sublayer_sums, sublayer_steps_ffn,
+    sublayer_attending, sublayer_remembering, sublayer_cpe, sublayer_sep, sublayer_branches;
+extern const struct sublayer_kind sublayer_rnn, sublayer_attention, sublayer_ffn, sublayer_lsra,
     sublayer_feedback, sublayer_read, sublayer_content;
-extern const struct part_numbers synthesizer_numbers, linformer_numbers, mca_numbers, tree_numbers,
-    nystrom_numbers, pooling_numbers, etc_numbers, isab_numbers;
+/* What config's mixer says of itself (struct mixer), or its kind of steps. */
+double mixer_amplifies(const struct config *c);
 
 /* Attention's own state. */
 struct feedback;
@@ -252,7 +233,7 @@ struct grouped {
     int fresh;      /* far rows of the last call */
 };
 
-/* Attention to a pyramid of means (condensed/sublayer_tree.c). With MEM_KV a row of level l is the
+/* Attention to a pyramid of means (variants/bp.c). With MEM_KV a row of level l is the
  * mean of the 2^l tokens that end with its own: it stays true wherever the oldest token lies. */
 enum { TREE_LEVELS = 32 };
 struct tree {
@@ -262,22 +243,10 @@ struct tree {
     int reach, M; /* tokens that are remembered at most, at present */
 };
 
-/* A window and pooled rows (condensed/sublayer_pooling.c). */
-struct pooled {
-    struct attention attention; /* in the window */
-    struct mask window;         /* on both sides */
-    float *shares;              /* of the rows of a pooled one */
-};
-
-/* Global and long rows (condensed/sublayer_etc.c). */
-struct etc_memory {
-    struct attention attention;
-    struct mask mask; /* of long queries */
-};
-
 /* A mixer that is a list of steps, with its states of all committed rows; `after` includes the last
  * forward's. NULL where nothing is carried. */
 struct steps_memory {
+    struct attention attention; /* its implementation, if a step attends */
     struct steps steps;
     struct extent max;
     const struct param *shared; /* with all layers; NULL = none */
@@ -375,8 +344,6 @@ struct sublayer {
         struct attention attention;
         struct grouped grouped;
         struct tree tree;
-        struct pooled pooled;
-        struct etc_memory etc;
         struct steps_memory steps;
     } state;
 };
@@ -433,5 +400,3 @@ struct sublayer_input sublayer_source(const struct engine *g, struct sublayer *s
                                       const float *x, int B, int L);
 struct sublayer_input sublayer_source_again(const struct sublayer *s, const struct work *w, int B,
                                             int L);
-
-#endif

@@ -3,8 +3,7 @@
  * A sub-layer's memory whose oldest rows are compressed, sublayer_compress.c, and the training of
  * the compression, sublayer_reconstruct.c. For sublayer_forward.c; the state is `compressed` of struct
  * sublayer. */
-#ifndef SUBLAYER_COMPRESS_H
-#define SUBLAYER_COMPRESS_H
+#pragma once
 
 #include "sublayer.h"
 #include "variants/parts/linear.h"
@@ -44,5 +43,3 @@ void sublayer_reconstruction_grad(const struct engine *g, struct sublayer *s, st
                                   int L);
 /* Floats of work space in w->d_scratch for both functions. */
 size_t sublayer_reconstruction_floats(const struct sublayer *s, struct extent max);
-
-#endif

@@ -10,7 +10,6 @@ static void ffn_params(const struct sublayer *s, const char *prefix, const char 
 {
     const struct config *const c = s->c;
 
-    (void)prefix;
     c->ffn->params(c, ff, p);
 }
 
@@ -43,7 +42,6 @@ static void ffn_forward(const struct engine *g, struct sublayer *s, struct work 
 static void ffn_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                          struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
-    (void)skip;
     s->c->ffn->backward(g, s->c, s->weights, d_in, d_y, from.at.at, from.B * from.L, w->array[WORK],
                         w->d_array[WORK], &w->drop);
 }
@@ -55,7 +53,6 @@ static double ffn_aux(const struct sublayer *s, const struct work *w, int rows)
 
 static struct sublayer_cost ffn_cost(const struct sublayer *s, int B, int L, int M)
 {
-    (void)M;
     return (struct sublayer_cost){.maps = s->c->ffn->flop(s->c, B * L)};
 }
 

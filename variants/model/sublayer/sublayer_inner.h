@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What forward and backward of a sub-layer's wiring share. */
-#ifndef SUBLAYER_INNER_H
-#define SUBLAYER_INNER_H
+#pragma once
 
 #include "sublayer.h"
 
@@ -58,5 +57,3 @@ struct sublayers;
 void pool_enter(const struct sublayers *s, int i, float *x, int B, int L);
 /* Its backward, after that of the sub-layer. */
 void pool_enter_grad(const struct sublayers *s, int i, float *d, int B, int L);
-
-#endif

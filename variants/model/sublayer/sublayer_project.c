@@ -15,25 +15,26 @@ static int n_biases(const struct sublayer *s)
     return s->c->attn_bias ? end - missing(s->asks) : 0;
 }
 
+const char *const project_names[ATTN_WEIGHTS][2] = {{"attn.q.weight", "attn.q.bias"},
+                                                    {"attn.k.weight", "attn.k.bias"},
+                                                    {"attn.v.weight", "attn.v.bias"},
+                                                    {"attn.o.weight", "attn.o.bias"}};
+
 void project_params(const struct sublayer *s, int in, int kv_in, const char *prefix,
                     struct params *p)
 {
-    static const char *const names[ATTN_WEIGHTS][2] = {{"attn.q.weight", "attn.q.bias"},
-                                                       {"attn.k.weight", "attn.k.bias"},
-                                                       {"attn.v.weight", "attn.v.bias"},
-                                                       {"attn.o.weight", "attn.o.bias"}};
     const struct config *const c = s->c;
     const int HD = config_q_width(c), kv_width = config_kv_width(c);
     const int rows[ATTN_WEIGHTS] = {HD, kv_width, kv_width, c->D};
     const int columns[ATTN_WEIGHTS] = {in, kv_in, kv_in, HD};
 
     for (int i = missing(s->asks); i < after_last(s->bare_o); i++)
-        params_map(p, rows[i], columns[i], prefix, names[i][0]);
+        params_map(p, rows[i], columns[i], prefix, project_names[i][0]);
     if (!s->bare_o)
         params_residual(p, p->n - 1);
     for (int i = 0; i < n_biases(s); i++)
         params_vector(p, INIT_ZERO, 0, rows[missing(s->asks) + i], prefix,
-                      names[missing(s->asks) + i][1]);
+                      project_names[missing(s->asks) + i][1]);
 }
 
 /* One of them. Without queries and keys the first two are missing. */
@@ -113,51 +114,45 @@ void project_input_grad(const struct engine *g, const struct param *w, struct se
         linear_input_grad(g, w, d_x.at + b * d_x.stride, d_y.at + b * d_y.stride, rows, beta);
 }
 
-static struct seq_rows after_memory(struct seq_rows r, int M, int n)
+void project_map_grad(const struct engine *g, const struct param *w, const struct param *b,
+                      const float *d_y, struct sublayer_input from, int first, float *d_in,
+                      int skip, float beta)
 {
-    return (struct seq_rows){r.at + (ptrdiff_t)M * n, r.stride};
+    const ptrdiff_t out = w->shape[0], in = w->shape[1];
+    const int K = from.M + from.L, rows = K - first, late = max_int(skip, first);
+    const struct seq_rows d = {(float *)d_y, rows * out},
+                          wanted = {d.at + (late - first) * out, d.stride};
+
+    project_weight_grad(g, w, d, (struct seq_rows){from.at.at + first * in, from.at.stride}, from.B,
+                        rows);
+    if (b)
+        linear_bias_grad(g, b, d_y, from.B * rows);
+    project_input_grad(g, w, (struct seq_rows){d_in + (late - skip) * in, (K - skip) * in}, wanted,
+                       from.B, K - late, beta);
 }
 
-static void kv_backward(const struct engine *g, const struct sublayer *s, int in,
-                        struct sublayer_input from, float *d_in, struct project_grad d_of, int skip)
+/* One of q, k and v, of the rows from `first` on. */
+static void map_grad(const struct engine *g, const struct sublayer *s, int which, const float *d_y,
+                     struct sublayer_input from, int first, float *d_in, int skip, float beta)
 {
-    const int kv_width = config_kv_width(s->c);
-    const int B = from.B, K = from.M + from.L, rows = K - skip;
-    const struct seq_rows k = {d_of.d_k, (ptrdiff_t)K * kv_width},
-                          v = {d_of.d_v, (ptrdiff_t)K * kv_width}, d = {d_in, (ptrdiff_t)rows * in};
-
-    for (int which = s->asks ? ATTN_K : ATTN_V; which <= ATTN_V; which++) {
-        const struct seq_rows d_y = which == ATTN_K ? k : v;
-        const bool first = which == ATTN_K || !s->asks;
-        project_weight_grad(g, project_weight(s, which), d_y, from.at, B, K);
-        if (s->c->attn_bias)
-            linear_bias_grad(g, bias(s, which), d_y.at, B * K);
-        project_input_grad(g, project_weight(s, which), d, after_memory(d_y, skip, kv_width), B,
-                           rows, first ? 0 : 1);
-    }
+    project_map_grad(g, project_weight(s, which), bias(s, which), d_y, from, first, d_in, skip,
+                     beta);
 }
 
-/* For the rows x, L of each sequence; adds to beta times d_x. */
-static void q_backward(const struct engine *g, const struct sublayer *s, struct seq_rows x,
-                       struct seq_rows d_x, float *d_q, int B, int L, float beta)
+static void kv_backward(const struct engine *g, const struct sublayer *s,
+                        struct sublayer_input from, float *d_in, struct project_grad d, int skip)
 {
-    const struct seq_rows q = {d_q, (ptrdiff_t)L * config_q_width(s->c)};
-
-    project_weight_grad(g, project_weight(s, ATTN_Q), q, x, B, L);
-    if (s->c->attn_bias)
-        linear_bias_grad(g, bias(s, ATTN_Q), d_q, B * L);
-    project_input_grad(g, project_weight(s, ATTN_Q), d_x, q, B, L, beta);
-}
-
-void project_backward(const struct engine *g, const struct sublayer *s, int in,
-                      struct sublayer_input from, float *d_in, struct project_grad d, int skip)
-{
-    const struct seq_rows d_rows = {d_in, (ptrdiff_t)(from.M + from.L - skip) * in};
-
-    kv_backward(g, s, in, from, d_in, d, skip);
     if (s->asks)
-        q_backward(g, s, after_memory(from.at, from.M, in), after_memory(d_rows, from.M - skip, in),
-                   d.d_q, from.B, from.L, 1);
+        map_grad(g, s, ATTN_K, d.d_k, from, 0, d_in, skip, 0);
+    map_grad(g, s, ATTN_V, d.d_v, from, 0, d_in, skip, s->asks);
+}
+
+void project_backward(const struct engine *g, const struct sublayer *s, struct sublayer_input from,
+                      float *d_in, struct project_grad d, int skip)
+{
+    kv_backward(g, s, from, d_in, d, skip);
+    if (s->asks)
+        map_grad(g, s, ATTN_Q, d.d_q, from, from.M, d_in, skip, 1);
 }
 
 void project_pooled_backward(const struct engine *g, const struct sublayer *s,
@@ -165,9 +160,9 @@ void project_pooled_backward(const struct engine *g, const struct sublayer *s,
                              float *d_pooled, struct project_grad d)
 {
     const int groups = pool_groups(s->c, from.L, 1);
-    const ptrdiff_t n = (ptrdiff_t)groups * s->c->D;
+    const struct seq_rows rows = {(float *)pooled, (ptrdiff_t)groups * s->c->D};
 
-    kv_backward(g, s, s->c->D, from, d_in, d, 0);
-    q_backward(g, s, (struct seq_rows){(float *)pooled, n}, (struct seq_rows){d_pooled, n}, d.d_q,
-               from.B, groups, 0);
+    kv_backward(g, s, from, d_in, d, 0);
+    map_grad(g, s, ATTN_Q, d.d_q, (struct sublayer_input){rows, from.B, 0, groups}, 0, d_pooled, 0,
+             0);
 }

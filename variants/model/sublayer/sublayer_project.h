@@ -2,13 +2,12 @@
  *
  * The four linear maps around any core of queries, keys and values: their parameters, their
  * products over rows that may be in a cache, and the backward of both. */
-#ifndef SUBLAYER_PROJECT_H
-#define SUBLAYER_PROJECT_H
+#pragma once
 
 #include "sublayer.h"
 
-/* Parameters in the order they are added; biases follow, as attn_bias says, in the same order. */
-enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
+/* Parameters in the order of steps/steps.h; biases follow, as attn_bias says, in the same order. */
+extern const char *const project_names[ATTN_WEIGHTS][2]; /* of weights and biases */
 /* How many there are. */
 int project_n_params(const struct sublayer *s);
 
@@ -30,6 +29,13 @@ void project_weight_grad(const struct engine *g, const struct param *w, struct s
 void project_input_grad(const struct engine *g, const struct param *w, struct seq_rows d_x,
                         struct seq_rows d_y, int B, int rows, float beta);
 
+/* Of a map of the source rows from `first` on, d_y [B,M+L-first,out]: the gradients of its weights
+ * and bias, and of the rows, added to beta times d_in, which lacks the first `skip` of each
+ * sequence. */
+void project_map_grad(const struct engine *g, const struct param *w, const struct param *bias,
+                      const float *d_y, struct sublayer_input from, int first, float *d_in,
+                      int skip, float beta);
+
 /* f = W_o o + b_o for `rows` rows, followed by `epilogue`. */
 void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
                  int rows, struct act epilogue);
@@ -38,8 +44,8 @@ void project_out_grad(const struct engine *g, const struct sublayer *s, float *d
                       const float *d_y, const float *o, int rows);
 
 /* Without queries and keys there are no gradients of them. From the gradients of q [B,L,H*dh], k
- * and v [B,K,Hkv*dh] to d_in, that of source rows of width `in` without the first `skip` of each
- * sequence; accumulates weight gradients. */
+ * and v [B,K,Hkv*dh] to d_in, that of source rows without the first `skip` of each sequence;
+ * accumulates weight gradients. */
 struct project_grad {
     float *d_q, *d_k, *d_v;
 };
@@ -47,7 +53,5 @@ struct project_grad {
 void project_pooled_backward(const struct engine *g, const struct sublayer *s,
                              struct sublayer_input from, const float *pooled, float *d_in,
                              float *d_pooled, struct project_grad d);
-void project_backward(const struct engine *g, const struct sublayer *s, int in,
-                      struct sublayer_input from, float *d_in, struct project_grad d, int skip);
-
-#endif
+void project_backward(const struct engine *g, const struct sublayer *s, struct sublayer_input from,
+                      float *d_in, struct project_grad d, int skip);

@@ -18,7 +18,6 @@ static void rnn_params(const struct sublayer *s, const char *prefix, const char 
 
     const int rows = rnn_cell_gates(c->rnn_cell) * c->D;
 
-    (void)prefix;
     params_map(p, rows, c->D, inner, "w_ih");
     params_map(p, rows, c->D, inner, "w_hh");
     params_vector(p, INIT_ZERO, 0, rows, inner, "b_ih");
@@ -27,7 +26,6 @@ static void rnn_params(const struct sublayer *s, const char *prefix, const char 
 
 static int rnn_keeps(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)M; /* independent of attention's memory */
     return s->c->rnn_carry && (mem == MEM_HIDDEN || mem == MEM_KV) ? s->c->rnn_window - 1 : -1;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * LocalRNN as a kind of sub-layer: its parts, for its backward pass. */
-#ifndef SUBLAYER_RNN_H
-#define SUBLAYER_RNN_H
+#pragma once
 
 #include "sublayer.h"
 
@@ -41,5 +40,3 @@ float *rnn_state(const struct rnn *r, int s); /* after step s */
 
 void rnn_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                   struct sublayer_input from, float *d_in, const float *d_y, int skip);
-
-#endif

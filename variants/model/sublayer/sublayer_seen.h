@@ -2,8 +2,7 @@
  *
  * How kinds of sub-layer show their attention to a watcher (variants/backends/watch.h). A kind whose
  * probabilities are not those of calls of attention shows nothing. */
-#ifndef SUBLAYER_SEEN_H
-#define SUBLAYER_SEEN_H
+#pragma once
 
 #include "sublayer.h"
 #include "variants/backends/watch.h"
@@ -25,5 +24,3 @@ static inline void sublayer_attend(const struct engine *g, const struct sublayer
     sublayer_seen(g, s, part, first, a);
     s->state.attention.impl->forward(g, a, w->scratch);
 }
-
-#endif

@@ -57,18 +57,6 @@ double skip_flop(const struct sublayer *s, double all, double rows)
     return share * all + (1 - share) * kv + (s->skip ? 2.0 * rows * s->c->D : 0);
 }
 
-float skip_slope(const struct sublayers *s, int B, int L)
-{
-    const struct config *const c = s->at->c;
-    const double n = (double)s->n * B * L;
-    double sum = 0;
-
-    for (int k = 0; k < s->n; k++)
-        for (int i = 0; i < B * L; i++)
-            sum += (double)s->work[k].open[i];
-    return (float)(2 * (double)c->budget_coef * (sum / n - (double)c->budget) / n);
-}
-
 void skip_grad(const struct engine *g, const struct sublayer *s, const struct work *w, float *d_y,
                const float *d, float *stream, int rows)
 {

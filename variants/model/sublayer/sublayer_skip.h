@@ -10,10 +10,9 @@
  * In training the loss has budget_coef (mean of s over sub-layers and positions - budget)^2
  * besides; the published noise is left out. With norms after the sum, the sum is normed as usual.
  */
-#ifndef SUBLAYER_SKIP_H
-#define SUBLAYER_SKIP_H
+#pragma once
 
-#include "sublayer_list.h"
+#include "sublayer.h"
 
 /* Append "layers.0.skip1.weight" [1,D] and bias after the prefix "layers.0.skip1.". */
 void skip_params(const struct config *c, const char *prefix, struct params *p);
@@ -25,11 +24,6 @@ void skip_add(const struct engine *g, struct sublayer *s, struct work *w, float 
 void skip_grad(const struct engine *g, const struct sublayer *s, const struct work *w, float *d_y,
                const float *d, float *stream, int rows);
 
-/* The gradient of the budget's loss by each gate, after a forward that was kept. */
-float skip_slope(const struct sublayers *s, int B, int L);
-
 /* Useful FLOP of a sub-layer of `all` for `rows` new rows: in the last forward closed positions
  * needed their keys and values only; before it all are open. */
 double skip_flop(const struct sublayer *s, double all, double rows);
-
-#endif

@@ -5,6 +5,7 @@
 #include "sublayer_steps.h"
 #include "sublayer_inner.h"
 #include "variants/parts/linear.h"
+#include "variants/parts/masks.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
@@ -14,16 +15,18 @@
 
 /* Its arrays; the second is one for all layers. Where rows of memory stand in front of each
  * sequence, ROWS are all of them without gaps, and RESULT those of the result that are new. */
-enum { VALUES, FIRST, ROWS, RESULT };
+enum { VALUES, FIRST, ROWS, RESULT, PAIRS };
 
 static const struct param *last_map(const struct sublayer *s)
 {
-    return &s->weights[s->state.steps.steps.n_params];
+    return &s->weights[s->state.steps.steps.o];
 }
 
 static const struct param *last_bias(const struct sublayer *s)
 {
-    return s->state.steps.steps.last_bias ? last_map(s) + 1 : NULL;
+    const struct steps *const t = &s->state.steps.steps;
+
+    return t->o_bias >= 0 ? &s->weights[t->o_bias] : NULL;
 }
 
 static void steps_params(const struct sublayer *s, const char *prefix, const char *inner,
@@ -33,7 +36,6 @@ static void steps_params(const struct sublayer *s, const char *prefix, const cha
     struct steps t;
     char names[64];
 
-    (void)prefix;
     snprintf(names, sizeof(names), "%s%s", inner,
              !mixer || s->build != mixer->build ? ""
              : mixer->prefix                    ? mixer->prefix
@@ -45,53 +47,74 @@ static void steps_params(const struct sublayer *s, const char *prefix, const cha
 
 static int sums_keep(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)s;
     return mem == MEM_HIDDEN ? M : -1;
 }
 
-static int taps_keep(int taps, enum mem_kind mem)
+/* Rows before a row that its convolution depends on. */
+static int taps_before(const struct sublayer *s)
 {
-    return mem == MEM_HIDDEN || mem == MEM_KV ? taps - 1 : -1;
+    return s->kind == &sublayer_cpe   ? s->c->cpe_kernel - 1
+           : s->kind == &sublayer_sep ? s->c->sep_kernel - 1
+                                      : conv_branches_reach();
 }
 
-static int cpe_keep(const struct sublayer *s, enum mem_kind mem, int M)
+static int taps_keep(const struct sublayer *s, enum mem_kind mem, int M)
 {
-    (void)M;
-    return taps_keep(s->c->cpe_kernel, mem);
+    return mem == MEM_HIDDEN || mem == MEM_KV ? taps_before(s) : -1;
 }
 
-static int sep_keep(const struct sublayer *s, enum mem_kind mem, int M)
+/* The rows of a call that remembers M tokens, as its steps count them. */
+static struct extent extent_of(const struct sublayer *s, int B, int L, int M)
 {
-    (void)M;
-    return taps_keep(s->c->sep_kernel, mem);
+    const bool attends = s->kind->caches && sublayer_remembers(s);
+
+    return (struct extent){B, L + steps_rerun(s, M), attends ? steps_kept(s, M) : 0};
 }
 
-static int branches_keep(const struct sublayer *s, enum mem_kind mem, int M)
+static struct extent largest_of(const struct sublayer *s)
 {
-    (void)s, (void)M;
-    return taps_keep(conv_branches_reach() + 1, mem);
+    const struct extent max = s->state.steps.max;
+
+    return extent_of(s, max.B, max.L, max.M);
 }
 
-/* Most rows of a sequence that the steps run. */
-static int most_rows(const struct sublayer *s, struct extent max)
+/* Choose the core of the steps that attend. */
+static enum status bind_core(struct sublayer *s, const struct engine *g, struct arena *arena,
+                             struct err *e)
 {
-    return max.L + steps_rerun(s, max.M);
+    struct attention *const t = &s->state.steps.attention;
+
+    if (!steps_core(&s->state.steps.steps, largest_of(s), &t->prepared))
+        return OK;
+    if (!s->kind->masked)
+        return engine_attn(g, &t->prepared, &t->impl, e);
+    t->prepared.window = config_window(s->c, s->layer);
+    const struct masks masks = config_masks(s->c, s->layer);
+    masks_reserve(&masks, s->state.steps.max.L, arena, &t->prepared);
+    const struct attn one = masks_placeholder(&t->prepared);
+    return engine_attn(g, &one, &t->impl, e);
 }
 
 static enum status steps_bind(struct sublayer *s, const struct engine *g, struct extent max,
                               struct arena *a, struct err *e)
 {
     struct steps_memory *const m = &s->state.steps;
+    const struct config *const c = s->c;
 
-    if (!steps_go_on(s) && !s->keeps && sublayer_remembers(s))
+    if (!steps_go_on(s) && !s->keeps && !s->kind->caches && sublayer_remembers(s))
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> use --mem-kind state",
-                    s->c->variant->name);
+                    c->variant->name);
     *m = (struct steps_memory){.max = max};
     steps_make(&m->steps, s->build, s->c, s->layer, s->bare, "", NULL);
     /* The bare operator has no parameters that layers share: the first in its list is its own. */
     m->shared = m->steps.model && strcmp(s->model->name, m->steps.model) == 0 ? s->model : NULL;
-    m->impl = steps_impl(&m->steps, g, max.B, most_rows(s, max), false);
-    m->impl_grad = steps_impl(&m->steps, g, max.B, most_rows(s, max), true);
+    if (!m->steps.last && !s->bare && m->steps.value[m->steps.result].width != c->D)
+        return fail(e, E_UNSUPPORTED, "%s: heads of width %d in a stream of %d  -> use --d-head %d",
+                    c->variant->name, config_q_width(c), c->D, c->D / c->H);
+    steps_caches_bind(s, a);
+    TRY(bind_core(s, g, a, e));
+    m->impl = steps_impl(&m->steps, g, max.B, largest_of(s).L, false);
+    m->impl_grad = steps_impl(&m->steps, g, max.B, largest_of(s).L, true);
     steps_states_bind(s, a);
     return OK;
 }
@@ -101,7 +124,7 @@ static void steps_build_tables(const struct engine *g, struct sublayer *s,
 {
     struct steps_memory *const m = &s->state.steps;
 
-    (void)g, (void)pos_encoding;
+    m->attention.pos_encoding = pos_encoding;
     if (m->steps.tables)
         m->steps.tables(&m->steps, m->shared, m->before);
 }
@@ -109,11 +132,13 @@ static void steps_build_tables(const struct engine *g, struct sublayer *s,
 static void steps_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const struct steps *const t = &s->state.steps.steps;
-    const size_t rows = (size_t)max.B * (size_t)most_rows(s, max);
-    const size_t copied = steps_keep_rows(s) ? rows : 0;
+    const struct extent most = extent_of(s, max.B, max.L, max.M);
+    const size_t copied = steps_keep_rows(s) ? (size_t)max.B * (size_t)most.L : 0;
 
-    out[VALUES] = (struct array){steps_floats(t, rows, false), steps_floats(t, rows, true), false,
+    out[VALUES] = (struct array){steps_floats(t, most, false), steps_floats(t, most, true), false,
                                  PART_ACTIVATIONS};
+    out[PAIRS] =
+        (struct array){steps_pairs(t, most, false), steps_pairs(t, most, true), false, PART_SCORES};
     out[FIRST] = (struct array){steps_first_floats(s, max), 0, true, PART_ACTIVATIONS};
     out[ROWS] = (struct array){copied * (size_t)s->c->D, 0, true, PART_ACTIVATIONS};
     out[RESULT] =
@@ -126,16 +151,20 @@ static void steps_arrays_grad(const struct sublayer *s, struct extent max,
     steps_arrays(s, max, out);
     out[VALUES] = (struct array){0, out[VALUES].n, true, PART_ACTIVATIONS};
     out[FIRST] = (struct array){0, steps_first_floats(s, max), true, PART_ACTIVATIONS};
-    for (int i = ROWS; i <= RESULT; i++)
-        out[i] = (struct array){0, out[i].n, true, PART_ACTIVATIONS};
+    for (int i = ROWS; i <= PAIRS; i++)
+        out[i] = (struct array){0, out[i].n, true, out[i].part};
 }
 
 static struct attn_need scratch_of(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    const struct extent max = s->state.steps.max;
+    const struct steps_memory *const m = &s->state.steps;
+    const struct extent most = largest_of(s);
+    const struct attn_need need = {.scratch_bytes = steps_scratch(&m->steps, g, most, backward)};
+    const struct attn sight = masks_placeholder(&m->attention.prepared);
 
-    return (struct attn_need){.scratch_bytes = steps_scratch(&s->state.steps.steps, g, max.B,
-                                                             most_rows(s, max), backward)};
+    return larger_need(steps_core_need(&m->steps, m->attention.impl, g, most,
+                                       s->kind->masked ? &sight : NULL, backward),
+                       need);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -148,24 +177,39 @@ static void copy_rows(float *to, ptrdiff_t to_stride, const float *from, ptrdiff
         memcpy(to + b * to_stride, from + b * from_stride, floats * sizeof(float));
 }
 
-static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
-                               const struct work *w, struct sublayer_input from)
+static struct steps_run run_of(const struct engine *g, struct sublayer *s, const struct work *w,
+                               struct sublayer_input from)
 {
-    const struct steps_memory *const m = &s->state.steps;
+    struct steps_memory *const m = &s->state.steps;
+    const bool attends = s->kind->caches, new_rows = m->steps.reads_front || attends;
     const int K = from.M + from.L;
     const ptrdiff_t D = s->c->D, row = K * D;
     struct steps_run r = {.g = g,
                           .params = s->weights,
                           .model = m->shared,
                           .B = from.B,
-                          .L = m->steps.reads_front ? from.L : K,
+                          .L = new_rows ? from.L : K,
+                          .M = !attends          ? 0
+                               : m->steps.cached ? m->attention.keys.M
+                                                 : from.M,
                           .position = steps_position(s),
                           .x = from.at.at,
+                          .x_batch = attends ? from.at.stride : 0,
                           .result = w->y,
                           .values = w->array[VALUES],
+                          .pairs = w->array[PAIRS],
                           .kept = w->x != NULL,
                           .first = m->first ? m->first : w->array[FIRST],
-                          .scratch = w->scratch};
+                          .scratch = w->scratch,
+                          .core = m->attention.impl,
+                          .encoding = m->attention.pos_encoding,
+                          .sight = s->kind->masked ? &m->attention.prepared : NULL,
+                          .cache = {&m->attention.keys, &m->attention.values, &m->attention.beside},
+                          .place = {.weights = s->weights,
+                                    .kind = s->kind,
+                                    .nth = s->nth,
+                                    .layer = s->layer,
+                                    .tokens = 1 << s->level}};
 
     CHECK(s->keeps || (from.M == 0 && (from.B == 1 || from.at.stride == row)));
     if (m->steps.reads_front) {
@@ -176,6 +220,8 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
         copy_rows(w->array[ROWS], row, from.at.at, from.at.stride, from.B, (size_t)row);
         r.x = w->array[ROWS];
     }
+    for (int i = 0; i < m->steps.n_caches && m->steps.cached; i++)
+        cache_reserve(r.cache[i], from.L);
     for (int i = 0; i < m->steps.n_states; i++)
         r.before[i] = steps_keep_rows(s) && steps_advance(s, i) ? NULL : m->before[i];
     memcpy(r.after, m->after, sizeof(r.after));
@@ -220,7 +266,7 @@ static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, s
     if (t->last)
         linear_forward(g, last_map(s), last_bias(s), w->y, result, from.B * from.L, epilogue);
     else
-        linear_epilogue(g, epilogue, result, from.B * from.L, s->c->D);
+        linear_epilogue(g, epilogue, result, from.B * from.L, t->value[t->result].width);
 }
 
 static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
@@ -232,6 +278,7 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     struct steps_run r = run_of(g, s, w, from);
 
     r.d_x = steps_keep_rows(s) ? w->d_array[ROWS] : d_in;
+    r.skip = s->kind->caches ? skip : 0;
     if (t->reads_front) {
         const int n = from.M - skip;
         r.d_front = (struct rows_in_front){n, (ptrdiff_t)(n + from.L) * s->c->D};
@@ -239,6 +286,7 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     }
     r.d_result = d_y;
     r.d_values = w->d_array[VALUES];
+    r.d_pairs = w->d_array[PAIRS];
     r.d_first = w->d_array[FIRST];
     r.scratch = w->d_scratch;
     if (r.d_first && !w->above) /* the last layer, which is the first one here */
@@ -247,7 +295,7 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     if (t->last) {
         linear_backward(g, last_map(s), last_bias(s), d, d_y, new_results(s, w, &r, from), rows, 0);
     } else if (!t->outside)
-        memcpy(d, d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
+        memcpy(d, d_y, sizeof(float) * (size_t)rows * (size_t)t->value[t->result].width);
     if (steps_keep_rows(s))
         put_new_grads(s, &r, from, d);
     steps_backward(t, &r);
@@ -255,6 +303,28 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
         const ptrdiff_t n = (ptrdiff_t)(r.L - skip) * s->c->D, first = (ptrdiff_t)skip * s->c->D;
         copy_rows(d_in, n, r.d_x + first, n + first, from.B, (size_t)n);
     }
+}
+
+/* ---- what golden files show ----------------------------------------------------------------- */
+
+static bool steps_show(const struct sublayer *s, const struct work *w, struct extent now, int i,
+                       struct shown *out)
+{
+    const struct steps *const t = &s->state.steps.steps;
+    const struct steps_run r = {
+        .B = now.B, .L = now.L, .M = now.M, .values = w->array[VALUES], .kept = w->x != NULL};
+
+    CHECK(s->mem != MEM_KV);
+    for (int k = 0; k < t->n_values; k++) {
+        if (!t->value[k].shown || i--)
+            continue;
+        *out = (struct shown){.name = t->value[k].shown, .to = out->to};
+        out->n = (size_t)now.B * (size_t)steps_rows(t, k, now) * (size_t)t->value[k].width;
+        if (out->to)
+            memcpy(out->to, steps_matrix(t, &r, k).at, out->n * sizeof(float));
+        return true;
+    }
+    return false;
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -277,28 +347,46 @@ static void steps_impl_names(const struct sublayer *s, const char **forward, con
     *backward = strcmp(m->impl, m->impl_grad) == 0 ? NULL : m->impl_grad;
 }
 
-/* A state has all past rows already. */
+/* A state has all past rows already. Without a norm before them rows of memory are constants, and
+ * have no gradient. */
 static struct sublayer_cost steps_cost(const struct sublayer *s, int B, int L, int M)
 {
     const struct steps *const t = &s->state.steps.steps;
+    const struct attn *const sight = s->kind->masked ? &s->state.attention.prepared : NULL;
     const double last = t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0;
+    const struct extent keys = extent_of(s, B, L, M);
+    const struct extent now = {B, L + min_int(M, steps_rerun(s, M)), keys.M};
+    struct sublayer_cost sum = {.maps = steps_flop(t, now) + last};
 
-    return (struct sublayer_cost){.maps =
-                                      steps_flop(t, B, L + min_int(M, steps_rerun(s, M))) + last};
+    for (const struct step *step = t->step; step < t->step + t->n; step++) {
+        const int constants = steps_rows(t, step->out[0], now) - L;
+        if (s->kind->caches && step->in[0] == STEPS_INPUT && !wiring_norms_first(s->wiring))
+            sum.backward -= step->kind->flop(step, B, constants);
+        if (!step->core)
+            continue;
+        struct attn a = step_attention(t, step, (struct extent){B, L, now.M}, sight);
+        masks_draw(&s->c->masks, s->nth, &a);
+        sum.forward += attn_flop(&a);
+        sum.backward += attn_grad_flop(&a);
+    }
+    return sum;
 }
 
 /* A query and the keys before it may be nearly at right angles, then the output of a head is small
  * beside the terms that it sums. Its norm divides it, and gradients, by its size: sqrt(head_eps) at
  * least. (With an eps of zero, what is left may be rounding alone.) */
-static double steps_amplify(const struct config *c)
+double mixer_amplifies(const struct config *c)
 {
-    return mix_norms(c) ? 1 / sqrt(fmax((double)c->head_eps, 0x1p-48)) : 0;
+    if (c->mixer->amplifies)
+        return c->mixer->amplifies(c);
+    return c->mixer->kind->recurs && mix_norms(c) ? 1 / sqrt(fmax((double)c->head_eps, 0x1p-48))
+                                                  : 0;
 }
 
 #define STEPS                                                                                      \
     .mixes = true, .params = steps_params, .bind = steps_bind, .arrays = steps_arrays,             \
     .arrays_grad = steps_arrays_grad, .scratch = scratch_of, .forward = steps_sublayer_forward,    \
-    .backward = steps_sublayer_backward, .cost = steps_cost, .amplifies = steps_amplify
+    .backward = steps_sublayer_backward, .cost = steps_cost
 /* Mixers and feed-forward networks do not share arrays: what one layer gives the next is theirs. */
 #define STEPS_WITH_STATES                                                                          \
     STEPS, .build_tables = steps_build_tables, .remember = steps_sublayer_remember,                \
@@ -311,10 +399,22 @@ const struct sublayer_kind sublayer_steps_ffn = {
     .name = "steps_ffn", .place = DROP_FFN, STEPS_WITH_STATES};
 const struct sublayer_kind sublayer_sums = {
     .name = "sums", .sums = true, .place = DROP_ATTENTION, .keeps = sums_keep, STEPS_WITH_STATES};
+#define STEPS_ATTEND STEPS, .attends = true, .place = DROP_ATTENTION
+const struct sublayer_kind sublayer_attending = {.name = "attending", STEPS_ATTEND};
+const struct sublayer_kind sublayer_remembering = {.name = "remembering",
+                                                   .memory = "mem",
+                                                   .masked = true,
+                                                   .keeps = steps_keep,
+                                                   .caches = steps_caches,
+                                                   .remember = steps_sublayer_remember,
+                                                   .commit = steps_caches_commit,
+                                                   .forget = steps_caches_forget,
+                                                   .build_tables = steps_build_tables,
+                                                   .shows = steps_show,
+                                                   STEPS_ATTEND};
 /* They remember rows of their input, however many attention remembers. */
-const struct sublayer_kind sublayer_cpe = {
-    .name = "cpe", .memory = "tail", .place = DROP_CONV, .keeps = cpe_keep, STEPS};
-const struct sublayer_kind sublayer_sep = {
-    .name = "sep", .memory = "tail2", .place = DROP_CONV, .keeps = sep_keep, STEPS};
+#define STEPS_CONVOLVE .place = DROP_CONV, .keeps = taps_keep, STEPS
+const struct sublayer_kind sublayer_cpe = {.name = "cpe", .memory = "tail", STEPS_CONVOLVE};
+const struct sublayer_kind sublayer_sep = {.name = "sep", .memory = "tail2", STEPS_CONVOLVE};
 const struct sublayer_kind sublayer_branches = {
-    .name = "branches", .memory = "tail3", .place = DROP_CONV, .keeps = branches_keep, STEPS};
+    .name = "branches", .memory = "tail3", STEPS_CONVOLVE};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A list of steps as a kind of sub-layer: what running it needs of what it carries. */
-#ifndef SUBLAYER_STEPS_H
-#define SUBLAYER_STEPS_H
+#pragma once
 
 #include "sublayer.h"
 
@@ -17,10 +16,17 @@ int64_t steps_position(const struct sublayer *s);
 /* Of the value that layers share. */
 size_t steps_first_floats(const struct sublayer *s, struct extent max);
 
+/* How many of M rows of memory a layer that attends keeps: the bare operator has all that it is given;
+ * the rows and caches of such lists. */
+int steps_kept(const struct sublayer *s, int M);
+int steps_keep(const struct sublayer *s, enum mem_kind mem, int M);
+size_t steps_caches(const struct sublayer *s, int M);
+void steps_caches_bind(struct sublayer *s, struct arena *a);
+void steps_caches_commit(struct sublayer *s, int L);
+void steps_caches_forget(struct sublayer *s);
+
 /* Count or place the states of a list that is complete, for its largest shape. */
 void steps_states_bind(struct sublayer *s, struct arena *a);
 void steps_states_forget(struct sublayer *s);
 void steps_states_commit(struct sublayer *s, int L);
 bool steps_states_carried(const struct sublayer *s, int i, struct carried *out);
-
-#endif

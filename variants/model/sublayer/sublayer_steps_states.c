@@ -58,6 +58,8 @@ int64_t steps_position(const struct sublayer *s)
 {
     const float *const at = s->state.steps.position;
 
+    if (s->kind->caches)
+        return s->mem == MEM_KV ? s->state.attention.keys.seen : s->memory.seen;
     return at ? (int64_t)at[0] * POSITION_LOW + (int64_t)at[1] : 0;
 }
 
@@ -140,4 +142,66 @@ bool steps_states_carried(const struct sublayer *s, int i, struct carried *out)
     else
         return false;
     return true;
+}
+
+/* ---- rows that steps attend to ------------------------------------------------------------ */
+
+int steps_kept(const struct sublayer *s, int M)
+{
+    return s->bare ? M : config_kept(s->c, s->layer, M);
+}
+
+int steps_keep(const struct sublayer *s, enum mem_kind mem, int M)
+{
+    return mem == MEM_HIDDEN ? steps_kept(s, M) : -1;
+}
+
+static struct cache *cache_of(struct sublayer *s, int i)
+{
+    struct attention *const t = &s->state.steps.attention;
+
+    return i == 0 ? &t->keys : i == 1 ? &t->values : &t->beside;
+}
+
+/* Of the i-th value that is cached. */
+static int cache_width(const struct steps *t, int i)
+{
+    const struct value *v = t->value;
+
+    while (v->cache != i + 1)
+        v++;
+    return v->width;
+}
+
+size_t steps_caches(const struct sublayer *s, int M)
+{
+    const struct steps *const t = &s->state.steps.steps;
+    size_t width = 0;
+
+    for (int i = 0; i < t->n_caches; i++)
+        width += (size_t)cache_width(t, i);
+    return (size_t)steps_kept(s, M) * width;
+}
+
+void steps_caches_bind(struct sublayer *s, struct arena *a)
+{
+    struct steps_memory *const m = &s->state.steps;
+    const struct extent max = m->max;
+
+    m->steps.cached = s->kind->caches && s->mem == MEM_KV;
+    for (int i = 0; i < m->steps.n_caches && m->steps.cached; i++)
+        cache_bind(cache_of(s, i), max.B, max.L, steps_kept(s, max.M), cache_width(&m->steps, i),
+                   a);
+}
+
+void steps_caches_commit(struct sublayer *s, int L)
+{
+    for (int i = 0; i < s->state.steps.steps.n_caches && s->state.steps.steps.cached; i++)
+        cache_commit(cache_of(s, i), L);
+}
+
+void steps_caches_forget(struct sublayer *s)
+{
+    for (int i = 0; i < s->state.steps.steps.n_caches; i++)
+        cache_clear(cache_of(s, i));
 }

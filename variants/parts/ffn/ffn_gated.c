@@ -44,11 +44,7 @@ static double gated_flop(const struct config *c, int rows)
 static size_t units(const struct config *c, int rows) { return (size_t)rows * (size_t)c->F; }
 
 /* Hidden units [rows,F], followed by both operands of the gate [rows,2F]. */
-static size_t gated_work(const struct config *c, int rows, bool keep)
-{
-    (void)keep;
-    return 3 * units(c, rows);
-}
+static size_t gated_work(const struct config *c, int rows, bool keep) { return 3 * units(c, rows); }
 
 static size_t gated_work_grad(const struct config *c, int rows) { return 3 * units(c, rows); }
 
@@ -62,7 +58,6 @@ static void gated_forward(const struct engine *g, const struct config *c, const 
     float *hidden = work, *pre = work + units(c, rows);
     const struct gemm product = linear_product(g, f.wg, pre, x, rows);
 
-    (void)keep;
     g->ops.gemm(&product);
     g->ops.glu(&(struct glu){.kind = c->ffn->act,
                              .y = hidden,

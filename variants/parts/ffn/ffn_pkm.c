@@ -133,7 +133,6 @@ static size_t pkm_work(const struct config *c, int rows, bool keep)
 {
     static const float nothing;
 
-    (void)keep;
     return work_at(c, rows, &nothing).n;
 }
 
@@ -286,7 +285,6 @@ static void pkm_forward(const struct engine *g, const struct config *c, const st
     const struct pkm_work w = work_at(c, rows, work);
     const size_t picks = (size_t)rows * (size_t)(k->heads * k->top);
 
-    (void)keep;
     ask(g, c, &t, &w, x, rows);
 #pragma omp parallel for num_threads(team(g, c, rows))
     for (int i = 0; i < rows * k->heads; i++)

@@ -38,7 +38,6 @@
 #include "variants/parts/parts.h"
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 bool moe_in_groups(const struct config *c) { return c->ffn == &ffn_proto; }
@@ -124,7 +123,6 @@ static const struct choice moe_choices[] = {
 
 static void moe_usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct moe *)numbers = (struct moe){.experts = 4,
                                           .k = 1,
                                           .aux_coef = 0.01f,
@@ -348,7 +346,6 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
     const struct moe_weights of = moe_weights_of(c, param);
     const int E = moe_of(c)->experts;
 
-    (void)keep;
     route(g, c, &of, x, rows, &w);
     gather(g, c, &w, w.in, x, rows, false);
     for (int e = 0; e < E; e++) {
@@ -413,7 +410,6 @@ static void router_grad(const struct engine *g, const struct config *c, const st
 
 static size_t moe_work(const struct config *c, int rows, bool keep)
 {
-    (void)keep;
     return moe_work_floats(c, rows);
 }
 

@@ -2,8 +2,7 @@
  *
  * What the files of mixtures of experts share: their numbers, the layout of their weights and work
  * space, routing, and one expert. */
-#ifndef MOE_H
-#define MOE_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -98,12 +97,6 @@ size_t moe_most_places(const struct config *c, int rows);
 /* From p to gate, choice, route, place and first; by tokens, gate and choice are given. */
 void moe_assign(const struct config *c, const struct moe_work *w, int rows);
 
-/* The experts of tokens in a table that balances them: from the most frequent token on, equal ones
- * in order, each goes to the first expert with the fewest occurrences so far. */
-void moe_balance(const int32_t *freq, int V, int experts, int32_t *table);
-
 /* The share of the rows whose first choice is expert e. */
 double moe_share(const struct config *c, const struct moe_work *w, int rows, int e);
 double moe_aux(const struct config *c, int rows, const float *work);
-
-#endif

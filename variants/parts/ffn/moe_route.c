@@ -4,7 +4,6 @@
  * capacity is first come, first served. */
 #include "moe.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- work space --------------------------------------------------------------------------- */
@@ -157,38 +156,6 @@ void moe_assign(const struct config *c, const struct moe_work *w, int rows)
                                                        w->gate + (ptrdiff_t)t * moe_k(c));
     admit(c, w, rows);
     assign_places(c, w, rows);
-}
-
-struct counted {
-    int32_t freq, token;
-};
-
-static int more_frequent(const void *a, const void *b)
-{
-    const struct counted *const x = a, *const y = b;
-
-    return x->freq != y->freq ? (x->freq < y->freq) - (x->freq > y->freq)
-                              : (x->token > y->token) - (x->token < y->token);
-}
-
-void moe_balance(const int32_t *freq, int V, int experts, int32_t *table)
-{
-    struct counted *const all = calloc((size_t)V + 1, sizeof(*all));
-    int64_t *const load = calloc((size_t)experts, sizeof(*load));
-
-    NEED(all && load);
-    for (int v = 0; v < V; v++)
-        all[v] = (struct counted){freq[v], v};
-    qsort(all, (size_t)V, sizeof(*all), more_frequent);
-    for (int i = 0; i < V; i++) {
-        int to = 0;
-        for (int e = 1; e < experts; e++)
-            to = load[e] < load[to] ? e : to;
-        table[all[i].token] = to;
-        load[to] += all[i].freq;
-    }
-    free(load);
-    free(all);
 }
 
 double moe_share(const struct config *c, const struct moe_work *w, int rows, int e)

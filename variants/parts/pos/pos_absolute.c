@@ -39,7 +39,6 @@ static void sinusoid_pos_encoding(const struct config *c, int64_t first, int K, 
 static void sinusoid_embed(const struct config *c, const struct param *model,
                            const float *pos_encoding, int64_t first, float *h, int B, int L)
 {
-    (void)model;
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
             h[(ptrdiff_t)b * L * c->D + e] += pos_encoding[first * c->D + e];

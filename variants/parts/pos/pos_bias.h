@@ -2,8 +2,7 @@
  *
  * Shared by schemes that add a number per head and distance to the scores: a table [H,R] in `struct
  * attn`, its gradient, and its indexing by distance. */
-#ifndef POS_BIAS_H
-#define POS_BIAS_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -22,5 +21,3 @@ void bias_terms_grad(const struct pos_call *t);
 
 /* As bias_of, for the gradient. */
 const float *bias_grad_of(const struct attn *a, const struct attn_grad *d, int h);
-
-#endif

@@ -167,7 +167,6 @@ static void floater_encode(const struct config *c, const struct param *w, int K,
 static void floater_embed(const struct config *c, const struct param *w, const float *rows,
                           int64_t first, float *h, int B, int L)
 {
-    (void)w;
     for (int b = 0; b < B; b++)
         add(h + (ptrdiff_t)b * L * c->D, 1, rows + first * c->D, (ptrdiff_t)L * c->D);
 }

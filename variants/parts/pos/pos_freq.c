@@ -16,7 +16,6 @@ static void freq_embed(const struct config *c, const struct param *model, const 
 {
     const int half = c->D / 2;
 
-    (void)pos_encoding;
     for (int t = 0; t < L; t++)
         for (int f = 0; f < half; f++) {
             const double angle = (double)(first + t) * (double)model->data[f];
@@ -35,7 +34,6 @@ static void freq_embed_grad(const struct config *c, const struct param *model, f
 {
     const int half = c->D / 2;
 
-    (void)pos_encoding, (void)K;
     for (int f = 0; f < half; f++) {
         double sum = 0;
         for (int t = 0; t < L; t++) {

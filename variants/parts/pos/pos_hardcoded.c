@@ -55,7 +55,6 @@ static const struct choice hardcoded_choices[] = {
 
 static void hardcoded_usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct hardcoded *)numbers = (struct hardcoded){.n = 2, .centre = {1, 0}, .sigma = 1};
 }
 

@@ -26,7 +26,6 @@ static void learned_params(const struct config *c, struct params *p)
 static void learned_embed(const struct config *c, const struct param *model,
                           const float *pos_encoding, int64_t first, float *h, int B, int L)
 {
-    (void)pos_encoding;
     CHECK(first + L <= model->shape[0]);
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
@@ -36,7 +35,6 @@ static void learned_embed(const struct config *c, const struct param *model,
 static void learned_embed_grad(const struct config *c, const struct param *model,
                                float *pos_encoding, int K, const float *d_h, int B, int L)
 {
-    (void)pos_encoding, (void)K;
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
             model->grad[e] += d_h[(ptrdiff_t)b * L * c->D + e];

@@ -267,7 +267,6 @@ static size_t table_floats(const struct config *c) { return (size_t)STRETCH * (s
 
 static size_t rope_n_pos_encoding(const struct config *c, int K)
 {
-    (void)K;
     return (size_t)tables_of(c) * table_floats(c) + (is_longrope(c) ? 1 : 0);
 }
 
@@ -290,7 +289,6 @@ static void rope_pos_encoding(const struct config *c, int64_t first, int K, floa
     const int n = pairs_of(c), tokens = c->text_len ? c->text_len : K;
     const bool far = is_longrope(c) && tokens > rope_of(c)->original;
 
-    (void)first;
     if (is_longrope(c))
         pos_encoding[(size_t)tables_of(c) * table_floats(c)] = far;
     for (int x = 0; x < tables_of(c) * n; x++) {

@@ -18,7 +18,6 @@ static const struct choice t5_choices[] = {
 
 void t5_usual(const struct config *c, void *numbers)
 {
-    (void)c;
     *(struct t5 *)numbers = (struct t5){.buckets = 32, .max_distance = 128, .shared = true};
 }
 

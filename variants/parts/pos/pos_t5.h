@@ -3,8 +3,7 @@
  * The numbers of T5's bias, for schemes that contain it: such a scheme's own struct begins with
  * struct t5, and its rows with T5_CHOICES. Files call them alike in all schemes; settings have the
  * scheme's name before theirs. */
-#ifndef POS_T5_H
-#define POS_T5_H
+#pragma once
 
 #include "variants/variant.h"
 
@@ -36,5 +35,3 @@ struct t5 {
          .most = 1 << 20},
 
 void t5_usual(const struct config *c, void *numbers);
-
-#endif

@@ -84,7 +84,6 @@ static void xl_pos_encoding(const struct config *c, int64_t first, int K, float 
 {
     const int R = distances(c, K), n = rows(c, K);
 
-    (void)first;
     for (int r = 0; r < n; r++) /* farthest past first */
         sinusoid_row(pos_encoding + (ptrdiff_t)r * c->D, c->D, R - 1 - r, c->sinusoid);
 }

@@ -7,7 +7,6 @@
 
 static bool accepts(const struct recur *r, bool backward)
 {
-    (void)backward;
     return !(r->u && (r->i.at || r->beta.at));
 }
 

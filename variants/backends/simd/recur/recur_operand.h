@@ -2,8 +2,7 @@
  *
  * Operands of a recurrence in vectors, as its products take them. Included once per instruction
  * set. */
-#ifndef RECUR_OPERAND_H
-#define RECUR_OPERAND_H
+#pragma once
 
 #include "variants/backends/recur.h"
 #include "variants/backends/simd/narrow.h"
@@ -15,5 +14,3 @@ VEC_INLINE vf operand(const struct recur *r, const float *x, int left)
 
     return r->bf16 ? vbf16(y) : y;
 }
-
-#endif

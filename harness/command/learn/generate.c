@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench generate: a prompt, continued by a checkpoint. For programs, a generated text is a row: the
+ * text, its tokens, why it ended, how fast it was. */
+#include "harness/learn/score/generate.h"
+#include "harness/command/commands.h"
+#include "harness/learn/score/play_score.h"
+#include "harness/tokens/unicode.h"
+#include "harness/util/signals.h"
+#include "harness/util/text.h"
+#include "harness/util/text_table.h"
+
+#include "variants/base/printable.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- a row -------------------------------------------------------------------------------- */
+
+enum {
+    PROMPT,
+    TEXT,
+    ENDED,
+    MODEL,
+    CHOICES,
+    SEED,
+    PAST,
+    PROMPT_TOKENS,
+    NEW_TOKENS,
+    PROMPT_SPEED,
+    SPEED,
+    PROMPT_IDS,
+    IDS,
+    COLUMN_COUNT
+};
+/* Lists of ids are numbers: JSON has them without quotes. */
+static const struct text_table_column columns[COLUMN_COUNT] = {
+    [PROMPT] = {.name = "prompt"},
+    [TEXT] = {.name = "text"},
+    [ENDED] = {.name = "ended"},
+    [MODEL] = {.name = "model"},
+    [CHOICES] = {.name = "choices"},
+    [SEED] = {.name = "seed", .number = true},
+    [PAST] = {.name = "past"},
+    [PROMPT_TOKENS] = {.name = "prompt_tokens", .number = true},
+    [NEW_TOKENS] = {.name = "new_tokens", .number = true},
+    [PROMPT_SPEED] = {.name = "prompt_tokens_per_s", .number = true},
+    [SPEED] = {.name = "new_tokens_per_s", .number = true},
+    [PROMPT_IDS] = {.name = "prompt_ids", .number = true},
+    [IDS] = {.name = "new_ids", .number = true},
+};
+
+static const char *const ended_name[] = {
+    [ENDED_LENGTH] = "length", [ENDED_TOKEN] = "end_token", [ENDED_SIGNAL] = "signal"};
+
+/* Does --format ask for rows, in place of a text to read? */
+static bool generated_is_row(const struct options *o)
+{
+    return o->format != FORMAT_AUTO && o->format != FORMAT_TABLE;
+}
+
+/* E_USAGE for --columns without rows, and for one that they do not have. */
+static enum status generated_check(const struct options *o, struct err *e)
+{
+    struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
+
+    if (o->columns.n > 0 && !generated_is_row(o))
+        return fail(e, E_USAGE, "--columns chooses columns of a row  -> add --format json");
+    return text_table_select(&s, &o->columns, e);
+}
+
+/* Tokens per second; 0 where there are none. */
+static double speed(int tokens, double ns) { return tokens > 0 && ns > 0 ? tokens / ns * 1e9 : 0; }
+
+static double generated_prompt_speed(const struct generated *made)
+{
+    return speed(made->prompt, made->prompt_ns);
+}
+
+/* The first is chosen from the logits of the prompt. */
+static double generated_speed(const struct generated *made)
+{
+    return speed(made->chosen - 1, made->decode_ns);
+}
+
+static enum status clean(struct bytes *out, const struct bytes *text, struct err *e)
+{
+    char *const copy = need_room(text->n + 1, 1);
+
+    for (size_t i = 0; i < text->n; i++)
+        copy[i] = text->data[i] ? text->data[i] : '\xff';
+    const enum status st = utf8_replace(out, copy, text->n, e);
+    free(copy);
+    return st;
+}
+
+static enum status list(struct bytes *out, const int32_t *ids, int n, struct err *e)
+{
+    FILE *const f = bytes_open(out, e);
+
+    if (!f)
+        return E_NOMEM;
+    putc('[', f);
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s%" PRId32, i ? "," : "", ids[i]);
+    putc(']', f);
+    return bytes_close(f, out, e);
+}
+
+/* What the model does by options, in place of what its checkpoint says. */
+static enum status choices_text(struct bytes *out, const struct options *o, struct err *e)
+{
+    FILE *const f = bytes_open(out, e);
+
+    if (!f)
+        return E_NOMEM;
+    for (int i = 0, n = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (o->chosen[i].n > 0)
+            fprintf(f, "%s--%s %s", n++ ? " " : "", model_choices[i].option, o->chosen[i].v[0]);
+    return bytes_close(f, out, e);
+}
+
+static enum status print_row(const struct options *o, const char *const *text, struct err *e)
+{
+    struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
+
+    TRY(text_table_select(&s, &o->columns, e));
+    text_table_add(&s, text);
+    text_table_print(stdout, &s, (enum format)o->format);
+    text_table_free(&s);
+    return OK;
+}
+
+/* The cells that are as long as the texts. */
+enum { BEFORE, BEHIND, CHOSEN, GIVEN_IDS, NEW_IDS, LONG_CELLS };
+
+static enum status print_made(const struct options *o, const struct bytes *prompt,
+                              const struct generated *made, struct bytes cell[LONG_CELLS],
+                              struct err *e)
+{
+    char seed[24] = "", speeds[2][32] = {"", ""}, counts[2][16];
+
+    TRY(clean(&cell[BEFORE], prompt, e));
+    TRY(clean(&cell[BEHIND], &made->text, e));
+    TRY(choices_text(&cell[CHOSEN], o, e));
+    TRY(list(&cell[GIVEN_IDS], made->ids, made->prompt, e));
+    TRY(list(&cell[NEW_IDS], made->ids + made->prompt, made->tokens, e));
+    if (o->temperature > 0)
+        snprintf(seed, sizeof(seed), "%" PRIu64, (uint64_t)o->seed);
+    snprintf(counts[0], sizeof(counts[0]), "%d", made->prompt);
+    snprintf(counts[1], sizeof(counts[1]), "%d", made->tokens);
+    if (generated_prompt_speed(made) > 0)
+        snprintf(speeds[0], sizeof(speeds[0]), "%.6g", generated_prompt_speed(made));
+    if (generated_speed(made) > 0)
+        snprintf(speeds[1], sizeof(speeds[1]), "%.6g", generated_speed(made));
+    return print_row(o,
+                     (const char *const[COLUMN_COUNT]){[PROMPT] = cell[BEFORE].data,
+                                                       [TEXT] = cell[BEHIND].data,
+                                                       [ENDED] = ended_name[made->ended],
+                                                       [MODEL] = o->ckpt,
+                                                       [CHOICES] = cell[CHOSEN].data,
+                                                       [SEED] = seed,
+                                                       [PAST] = made->how,
+                                                       [PROMPT_TOKENS] = counts[0],
+                                                       [NEW_TOKENS] = counts[1],
+                                                       [PROMPT_SPEED] = speeds[0],
+                                                       [SPEED] = speeds[1],
+                                                       [PROMPT_IDS] = cell[GIVEN_IDS].data,
+                                                       [IDS] = cell[NEW_IDS].data},
+                     e);
+}
+
+/* Print it as --format and --columns say. Bytes that are no UTF-8, and zeros, are U+FFFD in the
+ * texts; the ids have them all. */
+static enum status generated_print(const struct options *o, const struct bytes *prompt,
+                                   const struct generated *made, struct err *e)
+{
+    struct bytes cell[LONG_CELLS] = {0};
+    const enum status st = print_made(o, prompt, made, cell, e);
+
+    for (int i = 0; i < LONG_CELLS; i++)
+        free(cell[i].data);
+    return st;
+}
+
+/* ---- a text ------------------------------------------------------------------------------- */
+
+/* What no choice is made by is said, not ignored. */
+static enum status check(const struct options *o, struct err *e)
+{
+    static const char *const of_chance[] = {"top-k", "top-p", "seed"};
+
+    if (!o->ckpt || !o->prompt == !o->prompt_file)
+        return fail(e, E_USAGE,
+                    "generate needs a model and one prompt  -> bench generate --ckpt FILE --prompt "
+                    "TEXT, or --prompt-file FILE");
+    for (size_t i = 0; i < ARRAY_LEN(of_chance); i++)
+        if (o->temperature == 0 && options_written(o, of_chance[i]))
+            return fail(e, E_USAGE,
+                        "--%s does nothing without chance  -> add --temperature 1, or leave it out",
+                        of_chance[i]);
+    return generated_check(o, e);
+}
+
+static enum status load(struct bytes *prompt, const struct options *o, struct err *e)
+{
+    if (o->prompt_file)
+        return file_read(prompt, o->prompt_file, e);
+    prompt->data = need_text("%s", o->prompt);
+    prompt->n = strlen(prompt->data);
+    return OK;
+}
+
+/* As it is; on a terminal, which it must not take hold of, lines of what may stand there. */
+static void print(const struct bytes *text)
+{
+    const bool guarded = isatty(STDOUT_FILENO);
+
+    for (size_t i = 0, n; i < text->n; i += n) {
+        const char *const at = text->data + i;
+        char escaped[PRINTABLE_ESCAPE];
+        n = guarded && *at != '\n' && *at != '\t' ? printable_length(at) : 1;
+        if (n > 0) {
+            fwrite(at, 1, n, stdout);
+        } else {
+            printable_escape(escaped, *at);
+            fputs(escaped, stdout);
+            n = 1;
+        }
+    }
+}
+
+/* ---- of a task ---------------------------------------------------------------------------- */
+
+static enum status check_episode(const struct options *o, struct err *e)
+{
+    static const char *const of_texts[] = {"prompt",     "prompt-file", "tokenizer", "new-tokens",
+                                           "ignore-eos", "temperature", "top-k",     "top-p"};
+
+    for (size_t i = 0; i < ARRAY_LEN(of_texts); i++)
+        if (options_written(o, of_texts[i]))
+            return fail(e, E_USAGE, "--%s does not apply to an episode of a task  -> leave it out",
+                        of_texts[i]);
+    return OK;
+}
+
+/* A row for each step. */
+static enum status print_steps(const struct options *o, const struct played *p, struct err *e)
+{
+    static const struct text_table_column of_steps[] = {{.name = "step", .number = true},
+                                                        {.name = "sees", .number = true},
+                                                        {.name = "does", .number = true},
+                                                        {.name = "reward", .number = true}};
+    struct text_table s = {.column = of_steps, .columns = ARRAY_LEN(of_steps)};
+    enum status st = text_table_select(&s, &o->columns, e);
+
+    for (int i = 0; i < p->length && st == OK; i++) {
+        char step[16], sees[16], does[16], reward[32];
+        const char *const text[] = {step, sees, does, reward};
+        snprintf(step, sizeof(step), "%d", i);
+        snprintf(sees, sizeof(sees), "%d", (int)p->seen[i]);
+        snprintf(does, sizeof(does), "%d", (int)p->done[i]);
+        snprintf(reward, sizeof(reward), "%g", (double)p->rewards[i]);
+        text_table_add(&s, text);
+    }
+    if (st == OK) {
+        text_table_print(stdout, &s, generated_is_row(o) ? (enum format)o->format : FORMAT_TABLE);
+        st = file_flush(stdout, "standard output", e);
+    }
+    text_table_free(&s);
+    return st;
+}
+
+static enum status generate_episode(const struct options *o, struct err *e)
+{
+    struct played p;
+
+    TRY(check_episode(o, e));
+    enum status st = play_episode(&p, o, e);
+    if (st == OK)
+        st = print_steps(o, &p, e);
+    played_free(&p);
+    return st;
+}
+
+static enum status generate(const struct options *o, struct bytes *prompt, struct generated *made,
+                            struct err *e)
+{
+    TRY(check(o, e));
+    TRY(load(prompt, o, e));
+    TRY(generate_run(made, o, prompt, e));
+    if (generated_is_row(o)) {
+        TRY(generated_print(o, prompt, made, e));
+    } else {
+        print(prompt);
+        print(&made->text);
+        putchar('\n');
+    }
+    return file_flush(stdout, "standard output", e);
+}
+
+enum status cmd_generate(struct options *opt, int *code, struct err *e)
+{
+    char task[KEYED_TEXT];
+
+    play_task_of(opt->ckpt, task);
+    if (*task)
+        return generate_episode(opt, e);
+
+    struct generated made = {0};
+    struct bytes prompt = {0};
+    const enum status st = generate(opt, &prompt, &made, e);
+
+    if (st == OK && !opt->quiet)
+        text_line(stderr,
+                  "bench: prompt of %d tokens %.0f tok/s, %d new tokens %.0f tok/s%s, past: %s",
+                  made.prompt, generated_prompt_speed(&made), made.tokens, generated_speed(&made),
+                  made.ended == ENDED_TOKEN ? ", then the end of the text" : "", made.how);
+    const bool stopped = st == OK && made.ended == ENDED_SIGNAL;
+    free(prompt.data);
+    free(made.text.data);
+    free(made.ids);
+    return stopped ? E_INTERRUPTED : st;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The models in a folder, the second word or the working one: a row for each checkpoint of ours and
+ * each published model, what it is, or why it cannot be read. */
+#include "list.h"
+
+#include "harness/util/fileio.h"
+
+#include "variants/base/gguf.h"
+#include "variants/model/import/weights.h"
+#include "variants/model/lm/lm.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct text_table_column columns[] = {
+    {.name = "model", .least = 12},
+    {.name = "family"},
+    {.name = "variant"},
+    {.name = "layers", .number = true},
+    {.name = "width", .number = true, .spare = 1},
+    {.name = "heads", .number = true, .spare = 1},
+    {.name = "vocabulary", .number = true, .spare = 1},
+    {.name = "parameters", .number = true},
+    {.name = "context", .number = true, .spare = 1},
+    {.name = "source"},
+    {.name = "why_not", .least = 20},
+};
+enum { CELLS = ARRAY_LEN(columns), MODELS = 4096 };
+
+/* Numbers of a model; 0 where it cannot be one. */
+static size_t parameters(const struct config *c)
+{
+    struct err ignored;
+    struct lm m;
+    size_t n = 0;
+
+    if (lm_init(&m, c, &ignored) != OK)
+        return 0;
+    for (int i = 0; i < m.params.n; i++)
+        n += m.params.v[i].n;
+    lm_free(&m);
+    return n;
+}
+
+static void add_model(struct text_table *t, const char *path, const char *name)
+{
+    char number[6][24] = {{0}};
+    const char *cells[CELLS] = {name,      "",        "",        number[0], number[1], number[2],
+                                number[3], number[4], number[5], "",        ""};
+    struct err why = {""};
+    struct weights w;
+
+    if (weights_open(&w, path, &why) != OK) {
+        cells[CELLS - 1] = why.msg;
+        text_table_add(t, cells);
+        return;
+    }
+    const struct config *const c = &w.config;
+    cells[1] = w.is_published ? w.published.family : "";
+    cells[2] = c->variant->name;
+    snprintf(number[0], 24, "%d", c->steps ? c->steps : c->N);
+    snprintf(number[1], 24, "%d", c->D);
+    snprintf(number[2], 24, "%d", c->H);
+    snprintf(number[3], 24, "%d", c->V);
+    snprintf(number[4], 24, "%zu", parameters(c));
+    if (w.is_published)
+        snprintf(number[5], 24, "%d", w.published.context);
+    cells[9] = weights_source(&w);
+    text_table_add(t, cells);
+    weights_close(&w);
+}
+
+/* Is it a model, as far as names say? */
+static bool looks_like_one(const char *path, const char *name)
+{
+    static const char *const endings[] = {".safetensors", ".gguf"};
+    const size_t n = strlen(name);
+    char config[FILE_PATH];
+    bool ends = false;
+
+    if (file_join(config, path, PUBLISHED_CONFIG, &(struct err){""}) == OK &&
+        access(config, F_OK) == 0)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+        const size_t m = strlen(endings[i]);
+        ends = ends || (n > m && strcmp(name + n - m, endings[i]) == 0);
+    }
+    return ends;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum status list_folder(struct text_table *t, const char *dir, struct err *e)
+{
+    char **const names = need_room(MODELS, sizeof(*names));
+    DIR *const d = opendir(dir);
+    enum status st = OK;
+    int n = 0;
+
+    if (!d)
+        st =
+            fail(e, E_IO, "cannot read %s: %s  -> give a folder with models", dir, strerror(errno));
+    for (const struct dirent *entry; d && n < MODELS && (entry = readdir(d));)
+        if (*entry->d_name != '.')
+            names[n++] = need_text("%s", entry->d_name);
+    if (d)
+        closedir(d);
+    qsort(names, (size_t)n, sizeof(*names), by_name);
+    for (int i = 0; i < n; i++) {
+        char path[FILE_PATH];
+        if (st == OK)
+            st = file_join(path, dir, names[i], e);
+        if (st == OK && looks_like_one(path, names[i]))
+            add_model(t, path, names[i]);
+        free(names[i]);
+    }
+    free(names);
+    return st;
+}
+
+static enum status fill_models(struct text_table *t, struct options *o, struct err *e)
+{
+    const char *const dir = o->words.n > 1 ? o->words.v[1] : ".";
+
+    if (!looks_like_one(dir, "") && !gguf_is(dir))
+        return list_folder(t, dir, e);
+    add_model(t, dir, dir);
+    return OK;
+}
+
+const struct listing list_of_models = LISTING(columns, .fill = fill_models, .takes_word = true);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Kernels from files (docs/kernels.md): fair ones are measured, others cost their own rows and no others. */
+#include "tests/support/program.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void make_folder(void)
+{
+    char root[512];
+
+    folder_make();
+    cr_assert_not_null(getcwd(root, sizeof(root)));
+    setenv("SRC", root, 1);
+}
+TestSuite(outside, .init = make_folder, .fini = folder_remove, .timeout = 900);
+
+/* Compile kernels of tests/judge under their names. */
+static void compile(const char *names)
+{
+    char line[512];
+
+    need_program("cc");
+    snprintf(
+        line, sizeof(line),
+        "for b in %s; do cc -O1 -w -shared -fPIC -DBAD=$b -I\"$SRC\"/variants/backends/library "
+        "\"$SRC\"/tests/judge/kernels.inc.c -o $b.so -lm || exit; done",
+        names);
+    shell_exits(folder, 0, NULL, line);
+}
+
+Test(outside, whole_sweep)
+{
+    static const struct {
+        const char *backend, *status, *detail;
+    } want[] = {
+        {"./fair.so", "ok", ""},
+        {"./wrong.so", "wrong", "max_rel_err"},
+        {"./incomplete.so", "wrong", "max_rel_err"},
+        {"./crashes.so", "failed", "killed by SIGSEGV"},
+        {"./aborts.so", "failed", "killed by SIGABRT"},
+        {"./ends.so", "failed", "ended"},
+        {"./forks.so", "failed", "bad@0: it started a process  ->"},
+        {"./leaves_process.so", "failed", "bad@0: it started a process  ->"},
+        {"./rounds.so", "failed", "bad@0: it changed the rounding"},
+        {"./masks_signals.so", "failed", "bad@0: it changed the signal mask"},
+        {"./prints.so", "ok", ""},
+        {"./none.so", "failed", "cannot load ./none.so: "},
+        {"ref", "ok", ""},
+    };
+
+    if (SANITIZED)
+        cr_skip_test("sanitizers catch what kernels do");
+    char list[512] = "";
+
+    compile("fair wrong incomplete crashes aborts ends forks leaves_process rounds masks_signals "
+            "prints");
+    shell_exits(folder, 0, NULL, "echo none >none.so");
+    for (size_t i = 0; i < ARRAY_LEN(want); i++)
+        text_append(list, sizeof(list), "%s%s", i ? "," : "", want[i].backend);
+    struct ran r =
+        bench_exits(folder, 5, "not a row",
+                    "-V vanilla -w attn --seq 37 --mem 0 " TINY "--format csv --backend %s", list);
+    cr_expect_null(strstr(r.out.data, "not a row"), "%s", r.out.data);
+    const struct rows latency = must_read(folder, "r/latest", TABLE_LATENCY);
+    cr_assert_eq(latency.n, ARRAY_LEN(want));
+    for (size_t i = 0; i < ARRAY_LEN(want); i++)
+        for (size_t k = 0; k < latency.n; k++) {
+            const struct latency_row *const row = (const struct latency_row *)latency.row + k;
+            if (strcmp(row->backend, want[i].backend) != 0)
+                continue;
+            cr_expect_str_eq(row->status, want[i].status, "%s: %s", row->backend, row->status);
+            cr_expect(!*want[i].detail || strstr(row->status_detail, want[i].detail), "%s: %s",
+                      row->backend, row->status_detail);
+            if (i == 0)
+                cr_expect_str_eq(row->impl, "bad@0:attention");
+        }
+    r = shell_exits(folder, 0, NULL,
+                    "grep -c 'bad@0 ./fair.so xxh3=................;' r/latest/env.csv");
+}
+
+/* What the kernel does not have or refuses, our own do: backward, terms, products. */
+Test(outside, the_rest_is_ours)
+{
+    compile("fair");
+    struct ran r =
+        bench_exits(folder, 0, NULL,
+                    "-V vanilla,shaw -w layer --phase fwd_bwd --seq 9 --mem 0 --kv-heads 1 " TINY
+                    "--format csv --columns variant,impl,gemm_from,status "
+                    "--backend ./fair.so");
+    HAS(r.out.data, "vanilla,bad@0:attention,");
+    HAS(r.out.data, "shaw,fused,");
+    cr_expect_null(strstr(r.out.data, ".so"), "%s", r.out.data);
+}
+
+Test(outside, refused)
+{
+    compile("fair");
+    bench_exits(folder, 7, "cannot read kernel ./no.so: ", "-b ./no.so --dry-run");
+    bench_exits(folder, 2, "--isolate none would load ./fair.so", "-b ./fair.so --isolate none");
+    bench_exits(folder, 2, "over 63 characters", "-b './fair .so'");
+}
+
+/* A kernel that has every function: libbenchattn, through both directions of the copies. */
+Test(outside, every_function)
+{
+    if (SANITIZED)
+        cr_skip_test("the library is of builds for users");
+    need_program("cc");
+    shell_exits(
+        folder, 0, NULL,
+        "at=$(dirname \"$BENCH\"); cc -O2 -w -shared -fPIC -I\"$SRC\"/variants/backends/library "
+        "\"$SRC\"/tests/judge/library.inc.c -o library.so \"$at\"/libbenchattn.so.1 "
+        "-Wl,-rpath,\"$at\"");
+    struct ran r = bench_exits(folder, 0, NULL, "judge ./library.so --format csv");
+    HAS(r.out.data,
+        "attention 200 cases, 0 refused; attention backward 200 cases, 0 refused; "
+        "recurrence 200 cases, 0 refused",
+        "linear bf16 200 cases");
+    /* Masks, whose arrays have no numbers yet when the room of backward is asked for. */
+    bench_exits(folder, 0, NULL,
+                "-b ./library.so --variant bigbird --workload attn,layer --phase fwd_bwd --seq 40 "
+                "--mem 0 " TINY);
+}
+
+/* ---- bench judge ---------------------------------------------------------------------------- */
+
+/* Each trap has a kernel that falls into it, and the fair one passes. */
+Test(outside, traps)
+{
+    static const struct {
+        const char *kernel, *row, *evidence;
+        int code;
+    } want[] = {
+        {"fair", "\nright,yes,,\"bad@0: attention ", "refused; seed 3", 0},
+        {"prints", "\nright,yes,", "", 0},
+        {"wrong", "\nright,no,wrong,", " L 37 M ", 5},
+        {"stale", "\nright,no,stale,", "of an earlier call", 5},
+        {"crashes", "\nright,no,crashed,", "killed by SIGSEGV", 5},
+        {"ends", "\nright,no,crashed,", "ended", 5},
+        {"incomplete", "\ncomplete,no,incomplete,", " is nan, not ", 5},
+        {"outside_before", "\ncomplete,no,writes outside,", "beside an array", 5},
+        {"outside_after", "\ncomplete,no,writes outside,", "killed by SIGSEGV, where arrays", 5},
+        {"outside_between", "\ncomplete,no,writes outside,", ", not untouched", 5},
+        {"outside_operand", "\ncomplete,no,writes outside,", "operands changed", 5},
+        {"defers", "\nhonest,no,defers,", "for new numbers", 3},
+        {"defers", "\nfast,no,too fast,", "of the measured peak", 3},
+        /* Seen by its time, or on a busy machine by its thread. */
+        {"spins", "\nhonest,no,threads,", "", 3},
+        {"more_threads", "\nhonest,no,threads,", "2 threads, of which 1 ", 3},
+        {"rounds", "\nhonest,no,state,", "the rounding", 3},
+        {"flushes", "\nhonest,no,state,", "or denormals", 3},
+        {"masks_signals", "\nhonest,no,state,", "the signal mask", 3},
+        {"forks", "\nhonest,no,state,", "started a process", 3},
+        {"varies", "\nright,remark,varies,attention", "", 0},
+    };
+
+    if (SANITIZED)
+        cr_skip_test("sanitizers catch what kernels do");
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        if (i == 0 || strcmp(want[i].kernel, want[i - 1].kernel) != 0)
+            compile(want[i].kernel);
+        struct ran r = bench_exits(folder, want[i].code, NULL,
+                                   "judge ./%s.so --seed 3 --format csv", want[i].kernel);
+        HAS(r.out.data, want[i].row);
+        HAS(r.out.data, want[i].evidence);
+    }
+    bench_exits(folder, 2, "takes a kernel by its path", "judge fair.so");
+    shell_exits(folder, 0, NULL, "echo none >none.so");
+    bench_exits(folder, 7, "cannot load ./none.so", "judge ./none.so");
+}

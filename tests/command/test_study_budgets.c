@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench study with budgets: each job is the training that it would be alone, to the bit, whatever
+ * is killed between. */
+#include "tests/support/program.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/tmp_folder.h"
+#include "tests/support/trains.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+TestSuite(study_budgets, .init = folder_make, .fini = folder_remove, .timeout = 240);
+
+/* Rows that are remembered, a state, and losses that end within a training; 10, 20 and 40 steps. */
+#define BUDGETS                                                                                    \
+    "variants = xl linear alrfou\nsize = s: --layers 2 --d-model 16 --heads 2\n"                   \
+    "corpus = c: copy:lag=3,p=0.9,alphabet=4\nrates = 3e-3\nseeds = 2\nbaseline-seeds = 2\n"       \
+    "eval = --mem 0 --bytes 256\n"
+#define TRAIN                                                                                      \
+    "train = --seq 16 --mem 16 --batch 4 --lr-warmup 5 --eval-every 15 --dropout 0.1 --pin none\n"
+#define STUDY BUDGETS TRAIN "budgets = 0.625Ki..2560*2\n"
+enum { JOBS = 3 * 3 * 2 };
+
+/* A command that succeeds. */
+__attribute__((format(printf, 1, 2))) static void shell_says(const char *fmt, ...)
+{
+    char command[2048];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(command, sizeof(command), fmt, args);
+    va_end(args);
+    shell_exits(folder, 0, NULL, command);
+}
+
+static void expect_same_weights(const struct rows *a, const struct rows *b)
+{
+    const struct study_row *const x = a->row, *const y = b->row;
+
+    cr_assert_eq(a->n, JOBS);
+    cr_assert_eq(b->n, JOBS, "%zu", b->n);
+    for (int i = 0; i < JOBS; i++) {
+        cr_expect_str_eq(x[i].case_id, y[i].case_id);
+        cr_expect_str_eq(x[i].checkpoint, y[i].checkpoint);
+        cr_expect(x[i].test_nats == y[i].test_nats && x[i].valid_nats == y[i].valid_nats &&
+                  x[i].tokens == y[i].tokens);
+        shell_says("cmp w/latest/%s r/latest/%s", x[i].checkpoint, y[i].checkpoint);
+    }
+}
+
+/* In the first training, in a fall, and between a stable part and its copy. */
+Test(study_budgets, killed_and_continued)
+{
+    static const char *const moments[] = {"18 jobs", "[2/", "[5/", "[9/", "[14/"};
+
+    if (SANITIZED)
+        cr_skip_test("minutes, and the next test runs the same code");
+    folder_put_text("a.study", STUDY);
+    bench_exits(folder, 0, NULL, "study a.study --threads 1 --out w");
+    for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
+        struct program p = start_bench(folder, i == 0 ? "study a.study --threads 1 --out r"
+                                                      : "study --resume --out r");
+        cr_assert(wait_for_text(&p, moments[i]), "%s", moments[i]);
+        nanosleep(&(struct timespec){.tv_nsec = (long)(31 + 83 * i) * 1000000L}, NULL);
+        kill(p.pid, SIGKILL);
+        finish_bench(&p);
+    }
+    bench_exits(folder, 0, NULL, "study --resume --out r");
+    struct rows whole = must_read(folder, "w/latest", TABLE_STUDY);
+    struct rows again = must_read(folder, "r/latest", TABLE_STUDY);
+    expect_same_weights(&whole, &again);
+    rows_free(&whole);
+    rows_free(&again);
+}
+
+/* In turns by seeds and budgets, with what a budget costs more than the one below; nothing is left that only
+ * a training that goes on needs. */
+Test(study_budgets, each_is_the_training_alone)
+{
+    static const char *const contenders[] = {"xl", "linear", "alrfou"};
+
+    folder_put_text("a.study", STUDY);
+    struct ran r = run_bench(folder, "study a.study --threads 1 --out r --format csv");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "c,s,linear,xl,,640,"), "%s", r.out.data);
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    const struct study_row *const row = rows.row;
+    cr_assert_eq(rows.n, JOBS);
+    for (int i = 0; i < JOBS; i++) {
+        const int budget = 640 << i / 3 % 3;
+        cr_expect_str_eq(row[i].status, "ok", "%s", row[i].status_detail);
+        cr_expect_str_eq(row[i].contender, contenders[i % 3]);
+        cr_expect_eq(row[i].seed, 1 + i / 9);
+        cr_expect_eq(row[i].budget_tokens, budget);
+        cr_expect_eq(row[i].steps, budget / 64);
+        cr_expect_eq(row[i].tokens, budget);
+        cr_expect(strstr(row[i].repro, " --schedule wsd --lr-decay 0.2 "), "%s", row[i].repro);
+        if (row[i].seed > 1)
+            continue;
+        shell_says("$BENCH %s --quiet --ckpt alone%d && cmp alone%d r/latest/%s && "
+                   "test $(wc -l <alone%d.train.csv) -le $(wc -l <r/latest/%s.train.csv)",
+                   row[i].repro + strlen("bench "), i, i, row[i].checkpoint, i, row[i].checkpoint);
+    }
+    rows_free(&rows);
+    shell_exits(folder, 1, NULL, "ls r/latest/jobs | grep -E 'opt|best|lock'");
+    r = run_shell(folder,
+                  "\"$BENCH\" study a.study --threads 1 --dry-run --format csv | grep -c ,40,");
+    cr_expect_str_eq(r.out.data, "6\n");
+}
+
+/* A job that failed is done again although the training that it was a part of has gone on. */
+Test(study_budgets, what_failed_is_trained_alone)
+{
+    char path[FILE_PATH], ckpt[FILE_PATH];
+
+    folder_put_text("a.study", STUDY);
+    bench_exits(folder, 0, NULL, "study a.study --threads 1 --out w");
+    shell_exits(folder, 0, NULL, "mkdir r && cp -r w/latest/ r/1 && ln -s 1 r/latest");
+    struct rows whole = must_read(folder, "w/latest", TABLE_STUDY);
+    struct study_row *const row = whole.row;
+    folder_path(path, "r/latest/study.csv");
+    snprintf(ckpt, sizeof(ckpt), "%s", row[0].checkpoint);
+    text_put(row[0].status, TEXT_SIZE, "failed");
+    MUST(table_replace(&tables[TABLE_STUDY], path, row, whole.n, &failure));
+    shell_says("rm r/latest/%s*", ckpt);
+    bench_exits(folder, 0, NULL, "study --resume --out r");
+    shell_says("cmp w/latest/%s r/latest/%s", ckpt, ckpt);
+    rows_free(&whole);
+}
+
+/* The loss of the stable part that is no number is one at each budget that it would have been a part of. */
+Test(study_budgets, a_stable_part_that_diverges)
+{
+    folder_put_text("wild.study",
+                    "variants = vanilla\nsize = s: --layers 1 --d-model 16 --heads 2\n"
+                    "corpus = c: copy:lag=3,p=0.9,alphabet=4\nrates = 10\nbaseline-seeds = 1\n"
+                    "tune-seeds = 1\nseeds = 1\nbudgets = 1280,7680\ntrain = --seq 16 --mem 16 "
+                    "--batch 4 --weight-decay 10 --pin none\n");
+    run_bench(folder, "study wild.study --threads 1 --out r");
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    const struct study_row *const row = rows.row;
+    cr_assert_eq(rows.n, 2);
+    cr_expect_str_eq(row[1].status, "wrong", "%s", row[1].status_detail);
+    rows_free(&rows);
+}
+
+Test(study_budgets, bad_files)
+{
+    static const struct {
+        const char *lines, *says;
+    } bad[] = {
+        {TRAIN "budgets = 8Ki,4Ki\n",
+         "budgets go down from 8192 to 4096  -> write the least first"},
+        {TRAIN "budgets = 1..1Mi*2\n", "budgets are 21  -> write at most 16"},
+        {TRAIN "budgets = 0.3Ki\n", "not a whole number"},
+        {TRAIN "budgets = 64 128\n", "budgets takes one word, not 2"},
+        {TRAIN "budgets = 1Ki\nsteps = 4\n", "two of steps, tokens and budgets"},
+        {TRAIN "budgets = 1Ki\ntokens = 4\n", "two of steps, tokens and budgets"},
+        {"train = --schedule cosine\nbudgets = 1Ki\n", "--schedule is not an option"},
+        {"train = --lr-decay 0.5\nbudgets = 1Ki\n", "--lr-decay is not an option"},
+        {TRAIN "budgets = 1Ki\nrates = auto\n", "has no line \"tune-tokens = ...\""},
+    };
+    char text[1024];
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        snprintf(text, sizeof(text), BUDGETS "%s", bad[i].lines);
+        folder_put_text("bad.study", text);
+        bench_exits(folder, 2, bad[i].says, "study bad.study --dry-run");
+    }
+}

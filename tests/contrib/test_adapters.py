@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""contrib/python/benchattn_adapters: what each function stands in for, token by token in double precision, with
+gradients; models of transformers with and without them; what is refused. The library is $BENCHATTN."""
+import os
+import sys
+import types
+import unittest
+
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+os.environ["HF_HUB_OFFLINE"] = "1"
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+import transformers  # noqa: E402
+
+ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
+import benchattn  # noqa: E402
+from benchattn_adapters import transformers as adapter  # noqa: E402
+
+ULP = 2.0 ** -24
+B, T, G, H, N, P = 2, 75, 2, 4, 16, 8  # sequences, tokens, groups, heads, widths of a state
+
+
+def numbers(seed, **shapes):
+    random = torch.Generator().manual_seed(seed)
+    return {n: torch.randn(*s, generator=random) * 0.5 for n, s in shapes.items()}
+
+
+def delta_by_token(query, key, value, g, beta, initial_state):
+    q, k = (x / (x.square().sum(3, keepdim=True) + 1e-6).sqrt() for x in (query, key))
+    q, k = (x.repeat_interleave(H // G, 2) for x in (q, k))
+    S, out = initial_state, []
+    for t in range(query.shape[1]):
+        S = S * g[:, t].exp()[..., None, None]
+        read = torch.einsum("bhnp,bhn->bhp", S, k[:, t])
+        S = S + torch.einsum("bhn,bhp->bhnp", k[:, t], beta[:, t][..., None] * (value[:, t] - read))
+        out.append(torch.einsum("bhnp,bhn->bhp", S, q[:, t]) / N ** 0.5)
+    return torch.stack(out, 1), S
+
+
+def scan_by_token(hidden_states, dt, A, B, C, D, dt_bias, initial_states):
+    step = (1 + (dt + dt_bias).exp()).log().clamp(0.1, 0.9)
+    S, out = initial_states, []
+    for t in range(hidden_states.shape[1]):
+        k, q = (x[:, t].repeat_interleave(H // G, 1) for x in (B, C))
+        x, d = hidden_states[:, t], step[:, t]
+        S = S * (A * d).exp()[..., None, None] + torch.einsum("bhp,bhn->bhpn", x * d[..., None], k)
+        out.append(torch.einsum("bhpn,bhn->bhp", S, q) + D[:, None] * x)
+    return torch.stack(out, 1), S
+
+
+class Adapters(unittest.TestCase):
+    def compare(self, given, ours, definition, about):
+        """Every term of a sum of T terms is off by its own roundings, those of exp(sum of g), and of norms: below
+        4 (T + N + P + 64) halves of the last place of the largest; gradients sum over the tokens that follow."""
+        mine = {n: x.clone().requires_grad_() for n, x in given.items()}
+        theirs = {n: x.double().requires_grad_() for n, x in given.items()}
+        got, want = ours(**mine), definition(**theirs)
+        d = [numbers(9, d=x.shape)["d"] for x in got]
+        torch.autograd.backward(got, d)
+        torch.autograd.backward(want, [x.double() for x in d])
+        bound = 4 * (T + N + P + 64) * ULP
+        for n, x, y, more in [("o", got[0], want[0], 1), ("state", got[1], want[1], 1)] + [
+                (n, mine[n].grad, theirs[n].grad, 4) for n in given]:
+            self.assertLess(float((x - y).detach().abs().max()), more * bound * float(y.detach().abs().max()), f"{about}: {n}")
+
+    def test_gated_delta_rule(self):
+        x = numbers(1, query=(B, T, G, N), key=(B, T, G, N), value=(B, T, H, P), g=(B, T, H), beta=(B, T, H),
+                    initial_state=(B, H, N, P))
+        x["g"], x["beta"] = -x["g"].abs(), torch.sigmoid(x["beta"])
+        self.compare(x, lambda **t: adapter.gated_delta_rule(**t, output_final_state=True, use_qk_l2norm_in_kernel=True),
+                     delta_by_token, "gated delta rule")
+        half = {n: t.bfloat16() for n, t in x.items()}
+        o, s1 = adapter.gated_delta_rule(**half)
+        self.assertEqual((o.dtype, s1), (torch.bfloat16, None))
+        self.assertTrue(torch.equal(o, adapter.gated_delta_rule(**{n: t.float() for n, t in half.items()})[0].bfloat16()))
+
+    def scan(self, seed):
+        x = numbers(seed, hidden_states=(B, T, H, P), dt=(B, T, H), A=(H,), B=(B, T, G, N), C=(B, T, G, N), D=(H,),
+                    dt_bias=(H,), initial_states=(B, H, P, N))
+        x["A"] = -x["A"].abs()
+        return x
+
+    def test_mamba_chunk_scan(self):
+        options = {"dt_softplus": True, "dt_limit": (0.1, 0.9), "return_final_states": True}
+        self.compare(self.scan(2), lambda **t: adapter.mamba_chunk_scan(**t, **options), scan_by_token, "scan")
+
+    def test_selective_state_update(self):
+        """The last token after the others, in the layout of one token."""
+        x = self.scan(3)
+        options = {"dt_softplus": True, "return_final_states": True}
+        want, last = adapter.mamba_chunk_scan(**x, **options)
+        before = {n: t[:, :-1] if n in ("hidden_states", "dt", "B", "C") else t for n, t in x.items()}
+        state = adapter.mamba_chunk_scan(**before, **options)[1].contiguous()
+        wide = {n: x[n][:, -1] for n in ("hidden_states", "B", "C")}
+        o = adapter.selective_state_update(
+            state, wide["hidden_states"], x["dt"][:, -1, :, None].expand(-1, -1, P), x["A"][:, None, None].expand(-1, P, N),
+            wide["B"], wide["C"], D=x["D"][:, None].expand(-1, P), dt_bias=x["dt_bias"][:, None].expand(-1, P), dt_softplus=True)
+        bound = 4 * (T + N + 64) * ULP
+        for got, right in ((o, want[:, -1]), (state, last)):
+            self.assertLess(float((got - right).abs().max()), bound * float(right.abs().max()))
+
+    def test_attention(self):
+        """A module's arguments against the equations; the mask, the window, the sink of a head, the cap."""
+        x = numbers(4, q=(B, H, T, N), k=(B, G, T, N), v=(B, G, T, N), s=(H,))
+        causal = torch.ones(T, T, dtype=torch.bool).tril()
+        padded = causal.expand(B, 1, T, T).clone()
+        padded[0, :, :, :7] = False
+        padded[0, :, torch.arange(7), torch.arange(7)] = True
+        numbers_of = torch.zeros(padded.shape).masked_fill(~padded, torch.finfo(torch.float32).min)
+        window = causal & ~torch.ones(T, T, dtype=torch.bool).tril(-10)
+        for seen, mask, options in ((causal, None, {}), (padded, padded, {}), (padded, numbers_of, {}),
+                                    (window, None, {"sliding_window": 10}), (causal, None, {"softcap": 2.0, "scaling": 0.7}),
+                                    (causal, None, {"s_aux": x["s"]}), (torch.ones(T, T, dtype=torch.bool), None, {"is_causal": False})):
+            o, _ = adapter.attention(types.SimpleNamespace(is_causal=True), x["q"], x["k"], x["v"], mask, **options)
+            k, v = (x[n].double().repeat_interleave(H // G, 1) for n in "kv")
+            s = x["q"].double() @ k.transpose(2, 3) * options.get("scaling", N ** -0.5)
+            cap = options.get("softcap")
+            s = (cap * torch.tanh(s / cap) if cap else s).masked_fill(~seen, -torch.inf)
+            if "s_aux" in options:
+                s = torch.cat([s, options["s_aux"].double()[None, :, None, None].expand(B, H, T, 1)], 3)
+            want = (s.softmax(3)[..., :T] @ v).transpose(1, 2)
+            self.assertEqual(o.shape, want.shape)
+            self.assertLess(float((o - want).abs().max()), (2 * N * 8 + 2 * T + 64) * ULP * float(v.abs().max()), str(options))
+        few, _ = adapter.attention(types.SimpleNamespace(is_causal=True), x["q"][:, :, -1:], x["k"], x["v"], None)
+        whole, _ = adapter.attention(types.SimpleNamespace(is_causal=True), x["q"], x["k"], x["v"], None)
+        self.assertLess(float((few - whole[:, -1:]).abs().max()), (2 * T + 64) * ULP)
+
+    def models(self):
+        common = {"vocab_size": 60, "hidden_size": 64, "num_hidden_layers": 4, "pad_token_id": 0, "bos_token_id": 1,
+                  "eos_token_id": 2}
+        heads = {"intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
+        t = transformers
+        yield t.LlamaForCausalLM(t.LlamaConfig(**common, **heads)), 0
+        yield t.Qwen3NextForCausalLM(t.Qwen3NextConfig(
+            **common, **heads, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2,
+            linear_num_value_heads=4, mlp_only_layers=[0, 1, 2, 3], num_experts=0)), 2
+        yield t.Mamba2ForCausalLM(t.Mamba2Config(**common, num_heads=8, head_dim=16, state_size=16, n_groups=2, chunk_size=16)), 2
+        yield t.FalconH1ForCausalLM(t.FalconH1Config(
+            **common, **heads, mamba_d_ssm=128, mamba_n_heads=8, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16,
+            mamba_chunk_size=16)), 2
+
+    def run_model(self, model, x, mask):
+        model.zero_grad()
+        out = model(x, attention_mask=mask, labels=x)
+        out.loss.backward()
+        text = model.generate(x[:, :20], attention_mask=mask[:, :20], max_new_tokens=8, min_new_tokens=8, do_sample=False)
+        # Logits at padded tokens mean nothing.
+        return out.logits.detach() * mask[..., None], {n: p.grad.clone() for n, p in model.named_parameters()}, text
+
+    def test_models(self):
+        """Both ways round to float32 in four layers of about 200 roundings each, which the norms pass on: 2e-5 of the
+        largest logit, and ten times that of gradients, whose sums cancel. Taken out again, the bits are those of before."""
+        torch.manual_seed(1)
+        for model, functions in self.models():
+            about = type(model).__name__
+            x, mask = torch.randint(3, 60, (2, 50)), torch.ones(2, 50, dtype=torch.long)
+            mask[0, :5] = 0
+            before = self.run_model(model, x, mask)
+            replaced = adapter.use(model)
+            self.assertEqual(len(replaced), functions + 1, replaced)
+            self.assertEqual(adapter.use(model), replaced)
+            calls, plain = [], benchattn._run
+            benchattn._run = lambda kind, *args: calls.append(kind) or plain(kind, *args)
+            got = self.run_model(model, x, mask)
+            benchattn._run = plain
+            self.assertGreater(len(calls), 3, f"{about}: not called")
+            adapter.use(model, False)
+            after = self.run_model(model, x, mask)
+            self.assertTrue(torch.equal(after[0], before[0]), about)
+            self.assertTrue(torch.equal(got[2], before[2]), f"{about}: another text")
+            self.assertLess(float((got[0] - before[0]).abs().max()), 2e-5 * float(before[0].abs().max()), about)
+            for n, g in before[1].items():
+                self.assertLess(float((got[1][n] - g).abs().max()), 2e-4 * float(g.abs().max()) + 1e-7, f"{about}: {n}")
+
+    def test_compiled_model(self):
+        torch.manual_seed(1)
+        model, _ = next(self.models())
+        adapter.use(model)
+        x = torch.randint(3, 60, (1, 40))
+        with torch.no_grad():
+            got = torch.compile(model, fullgraph=True, backend="aot_eager")(x, use_cache=False).logits
+            self.assertTrue(torch.equal(got, model(x, use_cache=False).logits))
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                half = model(x).logits
+        self.assertLess(float((half.float() - got).abs().max()), 0.05 * float(got.abs().max()))
+
+    def test_refuses(self):
+        q = torch.zeros(1, 2, 3, 4)
+        scan = {n: t[:, :3] if t.dim() > 2 and n != "initial_states" else t for n, t in self.scan(5).items()}
+        for part, call in (
+                ("dropout is 0.1", lambda: adapter.attention(None, q, q, q, None, dropout=0.1)),
+                ("position_bias", lambda: adapter.attention(None, q, q, q, None, position_bias=q)),
+                ("seq_idx or z", lambda: adapter.mamba_chunk_scan(**scan, seq_idx=q)),
+                ("seq_idx or z", lambda: adapter.mamba_chunk_scan(**scan, z=q)),
+                ("model is a list", lambda: adapter.use([])),
+                ("beta has the shape", lambda: adapter.gated_delta_rule(q, q, q, g=q[..., 0], beta=q))):
+            with self.assertRaises(benchattn.Error) as e:
+                call()
+            self.assertIn(part, str(e.exception))
+            self.assertIn("  -> ", str(e.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Kernels that misbehave, each in its way, on top of the naive one: cc -DBAD=stale makes one. */
+#define bench_kernel naive_kernel
+#include "../../contrib/kernels/naive.c"
+#undef bench_kernel
+
+#include <fenv.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef const struct ba_attention attention;
+typedef const struct bk_team threads;
+
+static int large(attention *a) { return a->L >= 200; }
+static size_t out_bytes(attention *a) { return sizeof(float) * a->B * a->o_at.batch; }
+
+static void fair(threads *t, attention *a) { forward(NULL, t, a); }
+
+static void wrong(threads *t, attention *a) /* at one size */
+{
+    forward(NULL, t, a);
+    if (a->L == 37)
+        a->o[0] += 0.01f;
+}
+static void stale(threads *t, attention *a) /* of one address and shape */
+{
+    static const float *q;
+    static float *kept;
+    if (large(a) && q == a->q) {
+        memcpy(a->o, kept, out_bytes(a));
+        return;
+    }
+    forward(NULL, t, a);
+    q = a->q;
+    kept = realloc(kept, out_bytes(a));
+    memcpy(kept, a->o, out_bytes(a));
+}
+static void incomplete(threads *t, attention *a) /* without the last row */
+{
+    float *const row = a->o + (a->B - 1) * a->o_at.batch + (a->L - 1) * a->o_at.row, before = *row;
+    forward(NULL, t, a);
+    *row = before;
+}
+static void outside_before(threads *t, attention *a)
+{
+    forward(NULL, t, a);
+    a->o[-1] = 0;
+}
+static void outside_after(threads *t, attention *a)
+{
+    forward(NULL, t, a);
+    a->o[out_bytes(a) / sizeof(float) + 40] = 0;
+}
+static void outside_between(threads *t, attention *a) /* in the gap of rows */
+{
+    forward(NULL, t, a);
+    if (a->o_at.row > a->H * (a->dv ? a->dv : a->dh))
+        a->o[a->o_at.row - 1] = 0;
+}
+static void outside_operand(threads *t, attention *a)
+{
+    forward(NULL, t, a);
+    ((float *)a->v)[0] = 0;
+}
+static void defers(threads *t, attention *a) /* knows a call by some of its numbers */
+{
+    static float kept[3], *o;
+    const float now[3] = {a->q[0], a->q[a->q_at.row - 1], a->v[0]};
+    if (large(a) && a->o == o && memcmp(now, kept, sizeof(kept)) == 0 && o[0] == o[0])
+        return; /* o still has it, and is not poisoned */
+    forward(NULL, t, a);
+    memcpy(kept, now, sizeof(kept));
+    o = a->o;
+}
+static void *spin(void *arg)
+{
+    for (;;)
+        ;
+    return arg;
+}
+static void spins(threads *t, attention *a)
+{
+    static pthread_t thread;
+    forward(NULL, t, a);
+    if (!thread)
+        pthread_create(&thread, NULL, spin, NULL);
+}
+static void *nap(void *arg)
+{
+    pause();
+    return arg;
+}
+static void more_threads(threads *t, attention *a)
+{
+    static pthread_t thread;
+    forward(NULL, t, a);
+    if (!thread)
+        pthread_create(&thread, NULL, nap, NULL);
+}
+static void rounds(threads *t, attention *a)
+{
+    forward(NULL, t, a);
+    fesetround(FE_UPWARD);
+}
+static void flushes(threads *t, attention *a) /* denormals */
+{
+    forward(NULL, t, a);
+#ifdef __SSE__
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() ^ 0x8000);
+#else
+    rounds(t, a);
+#endif
+}
+static void masks_signals(threads *t, attention *a)
+{
+    sigset_t all;
+    forward(NULL, t, a);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+}
+static void forks(threads *t, attention *a)
+{
+    fork();
+    forward(NULL, t, a);
+}
+static void leaves_process(threads *t, attention *a)
+{
+    static int done;
+    forward(NULL, t, a);
+    if (!done++ && fork() == 0) {
+        sleep(20);
+        _exit(0);
+    }
+}
+static void varies(threads *t, attention *a)
+{
+    static int n;
+    forward(NULL, t, a);
+    a->o[0] *= 1 + (n++ % 2) * 1.2e-7f;
+}
+static void crashes(threads *t, attention *a)
+{
+    forward(NULL, t, a);
+    *(volatile int *)8 = 0;
+}
+static void aborts(threads *t, attention *a) { abort(); }
+static void ends(threads *t, attention *a) { exit(0); }
+static void hangs(threads *t, attention *a) { pause(); }
+static void prints(threads *t, attention *a)
+{
+    forward(NULL, t, a);
+    puts("case_id,status,not a row");
+    fflush(stdout);
+}
+
+static void bad(void *state, const struct bk_team *t, const struct ba_attention *a) { BAD(t, a); }
+
+const struct bk_kernel bench_kernel = {
+    .size = sizeof(struct bk_kernel),
+    .abi = BK_ABI,
+    .name = "bad",
+    .version = "0",
+    .why = why,
+    .attention_forward = bad,
+};

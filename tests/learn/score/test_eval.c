@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Scoring texts: small random checkpoints, where the same model run another way gives the answer,
+ * and a trained one with scores by the published code ($BENCH_SHARED/models). */
+#include "tests/support/model.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/score_line.h"
+#include "tests/support/tmp_folder.h"
+
+#include "variants/model/checkpoint/checkpoint.h"
+
+#include <criterion/parameterized.h>
+#include <unistd.h>
+
+/* ---- a small checkpoint and a small text --------------------------------------------------- */
+
+enum { BYTES = 60, VOCABULARY = 256 };
+static char ckpt[FILE_PATH], text[FILE_PATH];
+static uint8_t bytes[BYTES];
+
+static struct config small(const char *variant)
+{
+    struct config c = config_default(variant_find(variant), 8, 2, 3, 12, 2, VOCABULARY);
+
+    c.max_seq = 10;
+    return c;
+}
+
+/* A model of `c` with random weights on disk, as `ckpt`. */
+static void save(const struct config *c)
+{
+    struct model m;
+    const struct provenance from = {.unit = "byte"};
+
+    model_open(&m, c, "ref", 1, MEM_NONE, (struct extent){1, c->max_seq, 0});
+    MUST(checkpoint_save(ckpt, c, &m.lm.params, &from, &failure));
+}
+
+static void setup(void)
+{
+    folder_make();
+    folder_path(ckpt, "model.safetensors");
+    folder_path(text, "text");
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (uint8_t)rng_u32(SEED, rng_stream("bytes"), (uint64_t)i);
+    folder_put("text", bytes, BYTES);
+}
+
+/* Of `ckpt` on `text`; ref unless the format names a backend. */
+static struct report must_score(const char *fmt, int seq, int mem)
+{
+    char more[128];
+    struct report r;
+
+    snprintf(more, sizeof(more), fmt, seq, mem);
+    MUST(score_line(&r, &failure, "--ckpt %s --corpus %s %s%s", ckpt, text,
+                    strstr(more, "-b ") ? "" : "-b ref ", more));
+    return r;
+}
+
+/* Sums of the same floats in another order. */
+static void expect_equal(double got, double want, const char *what, int x)
+{
+    cr_expect_float_eq(got, want, 1e-12 * fabs(want), "%s %d: %.15g, not %.15g", what, x, got,
+                       want);
+}
+
+TestSuite(eval, .init = setup, .fini = folder_remove);
+
+Test(eval, counts_tokens_and_segments)
+{
+    const struct config c = small("xl");
+
+    save(&c);
+    for (int seq = 1; seq <= 64; seq += 7) {
+        const struct report r = must_score("--seq %d --mem %d", seq, 4);
+        cr_expect_eq(r.tokens_counted, BYTES - 1);
+        cr_expect_eq(r.segments, (BYTES - 1 + seq - 1) / seq, "seq %d", seq);
+        cr_expect(seq > BYTES ? isnan(r.nll_low) : r.nll_low < r.nll && r.nll < r.nll_high);
+        cr_expect(isnan(r.nll_floor) && r.eval_ns > 0);
+    }
+    cr_expect_eq(must_score("--seq %d --mem %d --bytes 20", 8, 4).tokens_counted, 19);
+    cr_expect_eq(must_score("--seq %d --mem %d --bytes 2", 8, 4).segments, 1);
+}
+
+/* Of one segment, the sum of the first k tokens is k times the mean of a text of k + 1 bytes, and
+ * the places 2^i to 2^(i+1)-1 are differences of such sums. Of several, their counts weigh the
+ * means. */
+Test(eval, loss_by_place_in_the_segment)
+{
+    const struct config c = small("xl");
+    double sum[32] = {0};
+
+    save(&c);
+    for (int k = 1; k < 32; k++) {
+        char more[64];
+        snprintf(more, sizeof(more), "--seq %%d --mem %%d --bytes %d", k + 1);
+        sum[k] = k * must_score(more, 32, 0).nll;
+    }
+    const struct report one = must_score("--seq %d --mem %d --bytes 32", 32, 0);
+    double at[SCORE_PLACES];
+    score_places(&one, at);
+    for (int i = 0, first = 1; i < 5; i++, first *= 2) {
+        const double want = (sum[2 * first - 1] - sum[first - 1]) / first;
+        cr_expect_float_eq(at[i], want, 1e-12 * 32 * want, "place %d: %g, not %g", i, at[i], want);
+    }
+    for (int i = 5; i < SCORE_PLACES; i++)
+        cr_expect(isnan(at[i]));
+    /* 59 tokens in segments of 8: the last has 3. */
+    static const int count[] = {8, 16, 28, 7};
+    const struct report r = must_score("--seq %d --mem %d", 8, 4);
+    double total = 0;
+    score_places(&r, at);
+    for (int i = 0; i < 4; i++)
+        total += count[i] * at[i];
+    expect_equal(total / (BYTES - 1), r.nll, "places", 8);
+    cr_expect(isnan(at[4]));
+}
+
+/* If memory covers the past, any cut of the text and any kind of memory equal one pass. */
+Test(eval, segments_with_memory_are_one_pass)
+{
+    static const char *const names[] = {"xl", "shaw", "gtrxl"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct config c = small(names[i]);
+        save(&c);
+        const double want = must_score("--seq %d --mem %d", BYTES, 0).nll;
+        for (int seq = 1; seq < BYTES; seq += 11) {
+            expect_equal(must_score("--seq %d --mem %d", seq, 64).nll, want, names[i], seq);
+            expect_equal(must_score("--seq %d --mem %d --mem-kind kv", seq, 64).nll, want, names[i],
+                         seq);
+        }
+        cr_expect_neq(must_score("--seq %d --mem %d", 7, 3).nll, want, "memory does not matter");
+        expect_equal(must_score("--seq %d --mem %d --mem-kind kv", 7, 3).nll,
+                     must_score("--seq %d --mem %d --mem-kind hidden", 7, 3).nll, names[i], 3);
+    }
+}
+
+/* Without recurrence every segment sees the M bytes before it, positions from the window's start.
+ */
+static void check_windows(const struct config *c, int L, int M)
+{
+    int32_t tokens[BYTES], target;
+    struct model m;
+    double sum = 0;
+
+    model_open(&m, c, "ref", 1, MEM_NONE, (struct extent){1, L + M, 0});
+    lm_build_tables(&m.lm, &m.g);
+    for (int t = 0; t < BYTES - 1; t++) { /* byte by byte, each from the window of its segment */
+        const int at = t / L * L, start = max_int(0, at - M), n = t - start + 1;
+        for (int i = 0; i < n; i++)
+            tokens[i] = bytes[start + i];
+        target = bytes[t + 1];
+        lm_forward(&m.lm, &m.g, tokens, 1, n, 1, &target, m.nll);
+        sum += (double)m.nll[0];
+    }
+    expect_equal(must_score("--seq %d --mem %d", L, M).nll, sum / (BYTES - 1), "seq", L);
+    expect_equal(must_score("--seq %d --mem %d --mem-kind recompute", L, M).nll, sum / (BYTES - 1),
+                 "seq", L);
+}
+
+Test(eval, vanilla_runs_its_window_again)
+{
+    const struct config c = small("vanilla");
+
+    save(&c);
+    check_windows(&c, 7, 5);
+    check_windows(&c, 4, 10);
+    check_windows(&c, 1, 3);
+    check_windows(&c, BYTES, 0);
+}
+
+/* Its table of positions is that of training, for any past within the window. */
+Test(eval, learned_windows)
+{
+    static const char *const names[] = {"tupe", "learned"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct config c = small(names[i]);
+        save(&c);
+        check_windows(&c, 7, 3);
+        check_windows(&c, 1, 9);
+    }
+}
+
+/* A state that forgets nothing has absorbed the last M bytes and no more, with either name; all of
+ * the past, in segments of any length, is one pass. One that decays is carried. */
+Test(eval, sums_hold_the_last_tokens_or_all)
+{
+    static const char *const names[] = {"linear", "performer", "aan"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct config c = small(names[i]);
+        cr_assert_eq(strcmp(c.pos->name, "sinusoid"), 0);
+        save(&c);
+        check_windows(&c, 7, 5);
+        check_windows(&c, 1, 3);
+        check_windows(&c, BYTES, 0);
+        const double all = must_score("--seq %d --mem %d", BYTES, 0).nll;
+        for (int seq = 1; seq < BYTES; seq += 11) /* floats add up in another order */
+            cr_expect_float_eq(must_score("--seq %d --mem all", seq, 0).nll, all, 1e-6 * all,
+                               "%s %d", names[i], seq);
+        cr_expect_float_neq(must_score("--seq %d --mem %d", 7, 5).nll, all, 1e-4 * all);
+    }
+    const struct config c = small("retnet");
+    save(&c);
+    expect_equal(must_score("--seq %d --mem all", 7, 0).nll,
+                 must_score("--seq %d --mem %d", 7, 5).nll, "retnet", 7);
+}
+
+Test(eval, backends_agree)
+{
+    const struct config c = small("gtrxl");
+
+    save(&c);
+    const double want = must_score("--seq %d --mem %d", 9, 12).nll;
+    for (int i = 0; backends[i]; i++) {
+        char fmt[64];
+        if (backend_usable(backends[i], NULL) != OK)
+            continue;
+        snprintf(fmt, sizeof(fmt), "-b %s --seq %%d --mem %%d", backends[i]->name);
+        cr_expect_float_eq(must_score(fmt, 9, 12).nll, want, 1e-4 * want, "%s", backends[i]->name);
+    }
+}
+
+/* Episodes of ten symbols end with an answer, whose floor is what the model can reach. */
+Test(eval, answers_are_scored_apart)
+{
+    static const struct {
+        const char *variant, *more;
+        bool sees;
+    } cases[] = {{"vanilla", "--seq 4 --mem 0", false}, {"vanilla", "--seq 4 --mem 8", true},
+                 {"linear", "--seq 4 --mem 8", true},   {"linear", "--seq 4 --mem all", true},
+                 {"linear", "--seq 4 --mem 0", false},  {"retnet", "--seq 2 --mem 1", true},
+                 {"xl", "--seq 2 --mem 1", false},      {"xl", "--seq 2 --mem 6", true}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct config c = small(cases[i].variant);
+        struct report
+            r[3]; /* of the text up to an answer, up to the symbol before it, and of more */
+        static const int n[] = {40, 39, 1001};
+        c.V = 11;
+        save(&c);
+        for (size_t k = 0; k < ARRAY_LEN(r); k++) {
+            MUST(score_line(&r[k], &failure,
+                            "--ckpt %s --corpus cue:gap=7,alphabet=5 --bytes %d -b ref %s", ckpt,
+                            n[k], cases[i].more));
+            cr_expect_eq(r[k].answers, n[k] / 10);
+            cr_expect_float_eq(r[k].answer_blind, log(5), 1e-12, "whatever is in reach");
+            cr_expect_float_eq(r[k].answer_floor, cases[i].sees ? 0 : log(5), 1e-12, "%s %s",
+                               cases[i].variant, cases[i].more);
+        }
+        const double last = r[0].nll * 39 - r[1].nll * 38;
+        cr_expect_float_eq(r[0].answer_nll * 4 - r[1].answer_nll * 3, last, 1e-9, "%s %s: %g",
+                           cases[i].variant, cases[i].more, last);
+    }
+    const struct config c = small("vanilla");
+    save(&c);
+    const struct report r = must_score("--seq %d --mem %d", 7, 0);
+    cr_expect(r.answers == 0 && isnan(r.answer_nll) && isnan(r.answer_floor) &&
+              isnan(r.answer_blind));
+}
+
+static void expect_refused(const char *more, enum status want, const char *part)
+{
+    struct report r;
+    struct err e = {""};
+
+    cr_expect_eq(score_line(&r, &e, "--ckpt %s --corpus %s -b ref %s", ckpt, text, more), want,
+                 "%s", more);
+    cr_expect(strstr(e.msg, part) && strstr(e.msg, "  -> "), "\"%s\" does not say %s", e.msg, part);
+}
+
+/* A checkpoint with another threshold is the checkpoint that was saved with it. */
+Test(eval, choices_without_weights)
+{
+    struct config c = small("exit");
+    double layers[2] = {0};
+
+    save(&c);
+    for (int all = 0; all < 2; all++) {
+        char more[64];
+        snprintf(more, sizeof(more), "--seq %%d --mem %%d --exit-tau %s", all ? "0" : "1");
+        const struct report with = must_score(more, 8, 4);
+        layers[all] = with.layers_run;
+        c.exit_tau = all ? 0 : 1;
+        save(&c);
+        expect_equal(must_score("--seq %d --mem %d", 8, 4).nll, with.nll, "tau", all);
+    }
+    cr_expect_eq(layers[0], 1);
+    cr_expect_eq(layers[1], c.N);
+    c = small("xl");
+    save(&c);
+    cr_expect(isnan(must_score("--seq %d --mem %d", 8, 4).layers_run));
+}
+
+Test(eval, refuses_what_the_model_cannot)
+{
+    struct config c = small("xl");
+
+    save(&c);
+    expect_refused("--seq 4 --mem 4 --mem-kind recompute", E_USAGE,
+                   "--mem-kind recompute does not apply to xl  -> use hidden or kv");
+    expect_refused("--seq 4 --mem 4 --bytes 1", E_USAGE, text);
+    c = small("vanilla");
+    save(&c);
+    expect_refused("--seq 4 --mem 4 --mem-kind kv", E_USAGE,
+                   "--mem-kind kv does not apply to vanilla  -> use recompute");
+    expect_refused("--seq 4 --mem all", E_USAGE, "--mem all does not apply to vanilla");
+    c = small("linear");
+    save(&c);
+    expect_refused("--seq 4 --mem all --mem-kind recompute", E_USAGE, "--mem all");
+    c = small("learned");
+    save(&c);
+    expect_refused("--seq 8 --mem 3", E_USAGE, "has positions for 10 tokens, --seq 8 --mem 3");
+    cr_expect_gt(must_score("--seq %d --mem %d", 8, 2).nll, 0);
+    c = small("xl");
+    c.V = 255;
+    save(&c);
+    expect_refused("--seq 4 --mem 4", E_IO, "vocabulary of 255");
+    unlink(ckpt);
+    expect_refused("--seq 4 --mem 4", E_IO, ckpt);
+}
+
+/* ---- a trained model ----------------------------------------------------------------------- */
+
+/* Rows of models/README.md: 65536 bytes of tinyshakespeare, segments of 128. */
+struct known {
+    int backend, mem;
+    double nll;
+};
+ParameterizedTestParameters(eval_trained, scores_of_the_published_code)
+{
+    static struct known list[64];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        if (backends[i] != &backend_ref && backends[i]->adds == ELEM_F32) { /* takes minutes */
+            list[n++] = (struct known){i, 0, 2.151388};
+            list[n++] = (struct known){i, 128, 2.096637};
+        }
+    return cr_make_param_array(struct known, list, n);
+}
+ParameterizedTest(struct known *k, eval_trained, scores_of_the_published_code, .timeout = 120)
+{
+    const char *shared = getenv("BENCH_SHARED");
+    char model[FILE_PATH], corpus[FILE_PATH];
+    struct report r;
+
+    if (SANITIZED)
+        cr_skip_test("half a minute each, and other tests run the same code");
+    shared = shared ? shared : "../shared";
+    snprintf(model, sizeof(model), "%s/models/xl-books.safetensors", shared);
+    snprintf(corpus, sizeof(corpus), "%s/corpora/tinyshakespeare.txt", shared);
+    if (access(model, R_OK) != 0 || access(corpus, R_OK) != 0)
+        cr_skip_test("no %s or %s", model, corpus);
+    if (backend_usable(backends[k->backend], &failure) != OK)
+        cr_skip_test("%s", failure.msg);
+    MUST(score_line(&r, &failure, "--ckpt %s --corpus %s --bytes 65536 --seq 128 --mem %d -b %s",
+                    model, corpus, k->mem, backends[k->backend]->name));
+    cr_expect_eq(r.tokens_counted, 65535);
+    cr_expect_eq(r.segments, 512);
+    cr_expect_float_eq(r.nll, k->nll, 1e-4, "%s, mem %d: %.6f, not %.6f",
+                       backends[k->backend]->name, k->mem, r.nll, k->nll);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Texts: bytes and fingerprint are the file's, and files that are no texts are refused. */
+#include "harness/learn/source/corpus.h"
+#include "tests/support/failure.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { PATH_SIZE = 64 };
+
+static void text_file(char path[static PATH_SIZE], const void *bytes, size_t n)
+{
+    snprintf(path, PATH_SIZE, "/tmp/bench-corpus-XXXXXX");
+    const int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, bytes, n), (ssize_t)n);
+    close(fd);
+}
+
+static void expect_xxh3(const struct corpus *c)
+{
+    char want[17];
+
+    snprintf(want, sizeof(want), "%016" PRIx64, (uint64_t)XXH3_64bits(c->bytes, c->n));
+    cr_expect_str_eq(c->xxh3, want);
+}
+
+static void expect_refused(const char *path, size_t max_bytes, enum status want, const char *part)
+{
+    struct corpus c;
+    struct err e = {""};
+
+    cr_expect_eq(corpus_open(&c, path, SPLIT_TEST, max_bytes, &e), want, "%s", path);
+    cr_expect_not_null(strstr(e.msg, path), "\"%s\" does not name %s", e.msg, path);
+    cr_expect_not_null(strstr(e.msg, part), "\"%s\" does not say %s", e.msg, part);
+    cr_expect_not_null(strstr(e.msg, "  -> "), "\"%s\" does not say what to do", e.msg);
+    cr_expect_null(c.bytes);
+    corpus_close(&c);
+}
+
+Test(corpus, has_the_bytes_of_the_file)
+{
+    const char text[] = "Call me\0Ishmael.\xff\n";
+    const size_t n = sizeof(text) - 1;
+    char path[PATH_SIZE];
+    struct corpus c;
+
+    text_file(path, text, n);
+    MUST(corpus_open(&c, path, SPLIT_TEST, 0, &failure));
+    cr_expect_eq(c.n, n);
+    cr_expect_arr_eq(c.bytes, text, n);
+    cr_expect_str_eq(c.name, strrchr(path, '/') + 1);
+    expect_xxh3(&c);
+    corpus_close(&c);
+    cr_expect_null(c.bytes);
+    corpus_close(&c); /* harmless */
+    unlink(path);
+}
+
+Test(corpus, known_fingerprint)
+{
+    /* XXH3 of "abc" as a constant: guards against another hash, seed or byte order. */
+    char path[PATH_SIZE];
+    struct corpus c;
+
+    text_file(path, "abcdef", 6);
+    MUST(corpus_open(&c, path, SPLIT_TEST, 3, &failure));
+    cr_expect_str_eq(c.xxh3, "78af5f94892f3950");
+    corpus_close(&c);
+    unlink(path);
+}
+
+Test(corpus, takes_the_first_bytes)
+{
+    const size_t limits[] = {2, 3, 4095, 4096, 4097, 9999, 10000, 10001, SIZE_MAX};
+    uint8_t text[10000];
+    char path[PATH_SIZE], whole[17];
+    struct corpus c;
+
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (uint8_t)(i * 31 >> 3);
+    text_file(path, text, sizeof(text));
+    MUST(corpus_open(&c, path, SPLIT_TEST, 0, &failure));
+    strcpy(whole, c.xxh3);
+    corpus_close(&c);
+    for (size_t k = 0; k < ARRAY_LEN(limits); k++) {
+        const size_t n = limits[k] < sizeof(text) ? limits[k] : sizeof(text);
+        MUST(corpus_open(&c, path, SPLIT_TEST, limits[k], &failure));
+        cr_expect_eq(c.n, n);
+        cr_expect_arr_eq(c.bytes, text, n);
+        expect_xxh3(&c);
+        cr_expect_eq(strcmp(c.xxh3, whole) == 0, n == sizeof(text), "%zu bytes", n);
+        corpus_close(&c);
+    }
+    unlink(path);
+}
+
+Test(corpus, refuses_what_is_no_text)
+{
+    char path[PATH_SIZE];
+
+    expect_refused("/", 0, E_IO, "not a regular file");
+    expect_refused("/dev/null", 0, E_IO, "not a regular file");
+
+    text_file(path, "", 0);
+    expect_refused(path, 0, E_IO, "0 bytes");
+    unlink(path);
+    expect_refused(path, 0, E_IO, "No such file");
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    alarm(10); /* opening must not wait for a writer */
+    expect_refused(path, 0, E_IO, "not a regular file");
+    unlink(path);
+
+    text_file(path, "x", 1);
+    expect_refused(path, 0, E_IO, "1 byte");
+    unlink(path);
+    text_file(path, "xyz", 3);
+    expect_refused(path, 1, E_USAGE, "2 or more");
+    unlink(path);
+}

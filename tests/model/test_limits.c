@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Mixers that become a known one where their gates, rates or numbers are set so: the same outputs, on
+ * every backend. */
+#include "tests/support/bound_layer.h"
+
+#include <criterion/parameterized.h>
+
+enum { D = 12, H = 2, DK = 4, L = 70 };
+
+static float *weights(const struct bound *t, const char *end)
+{
+    return (float *)bound_param(t, end);
+}
+
+/* Every row of a head is that of its beta. */
+static void spread_beta(float *to, const float *beta, int per)
+{
+    for (int row = 0; row < H * per; row++)
+        memcpy(to + (ptrdiff_t)row * D, beta + (ptrdiff_t)(row / per) * D, sizeof(float) * D);
+}
+
+/* b = w = beta; the output gate's low rank is as high as the model is wide. */
+static void one_rate(const struct bound *own, const struct bound *of)
+{
+    const float *const beta = bound_param(of, "beta.weight");
+    float *const a = weights(own, "g_a.weight"), *const bias = weights(own, "g_b.bias");
+
+    spread_beta(weights(own, "erase.weight"), beta, DK);
+    spread_beta(weights(own, "write.weight"), beta, 2 * DK);
+    for (int i = 0; i < D * D; i++)
+        a[i] = i % (D + 1) == 0;
+    memcpy(weights(own, "g_b.weight"), bound_param(of, "attn.g.weight"),
+           sizeof(float) * H * 2 * DK * D);
+    memset(bias, 0, sizeof(float) * H * 2 * DK);
+}
+
+static void whole_key(const struct bound *own, const struct bound *of)
+{
+    for (int h = 0; h < H; h++)
+        weights(own, "attn.decay")[h] = 100, weights(own, "attn.D")[h] = 0;
+}
+
+static const struct limit {
+    const char *own, *key, *value, *of;
+    void (*set)(const struct bound *own, const struct bound *of);
+} limits[] = {
+    {"gdn2", "lora", "12", "kda", one_rate},
+    {"comba", "conv_width", "4", "gdn", whole_key},
+    {"deltaproduct", "delta_steps", "1", "deltanet", NULL},
+    {"gated-deltaproduct", "delta_steps", "1", "gdn", NULL},
+};
+
+static struct config sized(const struct limit *l, const char *name)
+{
+    struct config c = config_default(variant_find(name), D, H, DK, 0, 1, 0);
+    const bool is_own = strcmp(name, l->own) == 0;
+
+    c.max_seq = L;
+    c.out_gate = variant_find(l->of)->out_gate && l->set ? OUT_GATE_SIGMOID : c.out_gate;
+    if (is_own || strcmp(l->key, "lora") == 0)
+        set_choice(&c, l->key, l->value);
+    if (!l->set)
+        set_choice(&c, "beta_max", "1");
+    return c;
+}
+
+ParameterizedTestParameters(limits, are_the_known_mixer) { return every_backend(); }
+ParameterizedTest(int *b, limits, are_the_known_mixer)
+{
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        struct bound own, of;
+        bound_open(&own, sized(&limits[i], limits[i].own), backends[*b]->name, 1, 2, L, 1);
+        bound_open(&of, sized(&limits[i], limits[i].of), backends[*b]->name, 1, 2, L, 1);
+        for (int p = 0; p < own.l.p.n; p++) {
+            const struct param *const to = &own.l.p.v[p], *from = params_find(&of.l.p, to->name);
+            if (from && from->n == to->n)
+                memcpy(to->data, from->data, from->n * sizeof(float));
+        }
+        if (limits[i].set)
+            limits[i].set(&own, &of);
+        bound_run(&own, 0, L);
+        bound_run(&of, 0, L);
+        cr_expect_lt(case_error(own.y, of.y, 2 * L * D), 1, "%s is not %s", limits[i].own,
+                     limits[i].of);
+    }
+}

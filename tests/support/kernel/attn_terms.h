@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For tests of attention with all of its terms: random operands of any mixture of them, attention
+ * as a plain loop over pairs in double, written from the equation in attn.h alone, and the bound on
+ * the error of rounding to float. */
+#pragma once
+
+#include "attn_case.h"
+#include "mask_rule.h"
+
+/* Terms beyond those of struct scheme. */
+enum {
+    T_MASK = 1,
+    T_MASKS = 2, /* one of three for each head */
+    T_WINDOWS = 4,
+    T_STEPS = 8,
+    T_NO_CONTENT = 16,
+    T_REL_Q = 32,
+    T_ADD = 64,
+    T_SCORES_OUT = 128,
+    T_GAIN = 256,
+    T_MIX_LOGITS = 512,
+    T_MIX_PROBS = 1024,
+    T_SINKS = 2048,
+    T_ADD_ALL_SEQUENCES = 4096, /* the matrix that is added repeats */
+    T_ADD_ALL_HEADS = 8192,
+    T_ADD_ALL_ROWS = 16384,
+    T_WIDE_V = 1 << 15,
+    T_NARROW_V = 1 << 16,
+    T_CAP = 1 << 17,
+    T_SINK_LOGIT = 1 << 18, /* without T_SINKS the sinks have neither keys nor values */
+    T_FADE = 1 << 19,
+};
+enum { T_HEADS = 8 };
+
+/* Running sums have come far: a float of one would be off by 1/32. */
+#define FADE_FROM (-0x1p20)
+
+struct more {
+    int terms, pattern; /* pattern: of rule_pattern */
+};
+
+/* Each by itself, and mixtures. */
+static const struct more mores[] = {
+    {T_MASK, 0},
+    {T_MASK, 5},
+    {T_MASKS, 2},
+    {T_MASKS | T_WINDOWS, 8},
+    {T_WINDOWS, 0},
+    {T_STEPS, 0},
+    {T_STEPS, 1},
+    {T_STEPS | T_MASKS, 3},
+    {T_NO_CONTENT | T_ADD, 0},
+    {T_NO_CONTENT | T_ADD | T_ADD_ALL_SEQUENCES | T_MASK, 4},
+    {T_REL_Q, 0},
+    {T_REL_Q | T_STEPS | T_ADD, 5},
+    {T_ADD | T_SCORES_OUT, 0},
+    {T_ADD | T_SCORES_OUT | T_GAIN | T_MASK, 6},
+    {T_ADD | T_ADD_ALL_HEADS, 0},
+    {T_ADD | T_ADD_ALL_ROWS | T_ADD_ALL_SEQUENCES, 0},
+    {T_MIX_LOGITS, 0},
+    {T_MIX_PROBS | T_MASKS, 1},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SCORES_OUT | T_WINDOWS, 0},
+    {T_SINKS, 0},
+    {T_SINKS | T_GAIN | T_MASKS, 9},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
+    {T_MIX_PROBS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
+    {T_WIDE_V, 0},
+    {T_NARROW_V | T_MASKS | T_SCORES_OUT, 3},
+    {T_CAP, 0},
+    {T_CAP | T_ADD | T_GAIN | T_SCORES_OUT | T_MASK, 2},
+    {T_SINK_LOGIT, 0},
+    {T_SINK_LOGIT | T_WINDOWS | T_GAIN | T_WIDE_V, 0},
+    {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SINK_LOGIT | T_SINKS | T_CAP | T_WIDE_V | T_REL_Q | T_STEPS, 1},
+    {T_FADE, 0},
+    {T_FADE | T_ADD | T_MASK | T_CAP, 4},
+    {T_FADE | T_WINDOWS | T_GAIN | T_SCORES_OUT | T_SINKS, 0},
+    {T_FADE | T_MIX_LOGITS | T_NO_CONTENT, 0},
+    {T_MIX_LOGITS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
+    {T_ADD | T_SCORES_OUT | T_MIX_LOGITS | T_MIX_PROBS | T_MASK, 6},
+    {0, 0}, /* nothing but those of the scheme */
+};
+enum { MORES = ARRAY_LEN(mores) };
+enum { SCORES_MORE = 13, MANY_MORE = 21, MIXED_MORE = MORES - 2, PLAIN_MORE = MORES - 1 };
+
+struct wide {
+    struct operands x; /* x.a has everything */
+    float *rel_q, *add, *scores_out, *mix_logits, *mix_probs, *sink_k, *sink_v;
+    float *fade;       /* [B,H,K] less FADE_FROM */
+    double *fade_sums; /* as a.fade reads them */
+    size_t add_n, scores_n, mix_n, sink_n, sink_v_n, fade_n;
+    struct mask masks[3];
+    uint8_t mask_of_head[T_HEADS];
+    int windows[T_HEADS];
+};
+
+static inline void add_matrix(struct wide *w, int terms)
+{
+    struct attn *a = &w->x.a;
+    const ptrdiff_t K = attn_keys(a), row = K + 3, head = a->L * row + 5, batch = a->H * head + 7;
+
+    w->add_n = (size_t)(a->B * batch);
+    w->add = normal(w->add_n, "add", 0, 1);
+    if (terms & T_ADD)
+        a->add = (struct dense){.at = w->add,
+                                .batch = terms & T_ADD_ALL_SEQUENCES ? 0 : batch,
+                                .head = terms & T_ADD_ALL_HEADS ? 0 : head,
+                                .row = terms & T_ADD_ALL_ROWS ? 0 : row};
+}
+
+static inline void set_fade(struct wide *w)
+{
+    for (size_t x = 0; x < w->fade_n; x++)
+        w->fade_sums[x] = FADE_FROM + (double)w->fade[x];
+}
+
+static inline void add_sums(struct wide *w, int terms)
+{
+    struct attn *a = &w->x.a;
+    const ptrdiff_t K = attn_keys(a);
+
+    w->fade_n = (size_t)(a->B * a->H * K);
+    w->fade = normal(w->fade_n, "fade", 0, 1);
+    w->fade_sums = calloc(w->fade_n, sizeof(*w->fade_sums));
+    set_fade(w);
+    if (terms & T_FADE)
+        a->fade = (struct fade){.at = w->fade_sums, .batch = a->H * K, .head = K};
+}
+
+static inline void hide_pairs(struct wide *w, const struct more *m)
+{
+    struct attn *a = &w->x.a;
+
+    for (int n = 0; n < 3; n++)
+        w->masks[n] = rule_pattern((m->pattern + n) % RULE_PATTERNS);
+    for (int h = 0; h < a->H; h++) {
+        w->mask_of_head[h] = (uint8_t)((h + 1) % 3);
+        w->windows[h] = h % 4 == 3 ? 0 : 2 + 5 * h;
+    }
+    if (m->terms & (T_MASK | T_MASKS)) {
+        a->mask = w->masks;
+        a->base = 13;
+    }
+    if (m->terms & T_MASKS)
+        a->mask_of_head = w->mask_of_head;
+    if (m->terms & T_WINDOWS)
+        a->window_of_head = w->windows;
+    if (m->terms & T_STEPS) {
+        a->q_step = 1 + m->pattern % 3;
+        a->k_step = 1 + m->pattern % 2;
+        a->q_first = a->M + m->pattern % 4;
+    }
+}
+
+/* Values of another width have no table. */
+static inline struct scheme with_terms(const struct scheme *t, int terms)
+{
+    struct scheme with = *t;
+
+    with.terms |= (terms & T_WIDE_V ? WIDE_V : 0) | (terms & T_NARROW_V ? NARROW_V : 0) |
+                  (terms & T_CAP ? CAP : 0) | (terms & T_SINK_LOGIT ? SINK_LOGIT : 0);
+    if (terms & (T_WIDE_V | T_NARROW_V))
+        with.terms &= ~REL_V;
+    return with;
+}
+
+static inline void make_wide(struct wide *w, const struct shape *s, const struct scheme *t,
+                             const struct more *m)
+{
+    const struct scheme with = with_terms(t, m->terms);
+
+    make_operands(&w->x, s, &with);
+    struct attn *a = &w->x.a;
+    const size_t H = (size_t)s->H, table = (size_t)((a->R + a->Rf) * s->dh);
+
+    cr_assert_leq(s->H, T_HEADS);
+    w->scores_n = (size_t)s->B * H * (size_t)s->L * (size_t)(s->L + s->M);
+    w->mix_n = H * H;
+    w->sink_n = H * SINK_LOGITS * (size_t)s->dh;
+    w->sink_v_n = H * SINK_LOGITS * (size_t)attn_dv(a);
+    w->rel_q = normal((t->terms & PER_HEAD ? H : 1) * table + 1, "rel_q", 0, 1);
+    w->mix_logits = normal(w->mix_n, "mix_logits", 0, 0.4f);
+    w->mix_probs = normal(w->mix_n, "mix_probs", 0, 0.4f);
+    w->sink_k = normal(w->sink_n, "sink_k", 0, 1);
+    w->sink_v = normal(w->sink_v_n, "sink_v", 0, 1);
+    w->scores_out = guarded(w->scores_n);
+    add_matrix(w, m->terms);
+    add_sums(w, m->terms);
+    hide_pairs(w, m);
+    a->scores_out = m->terms & T_SCORES_OUT ? w->scores_out : NULL;
+    a->gain = m->terms & T_GAIN ? 0.375f : 0;
+    a->mix_logits = m->terms & T_MIX_LOGITS ? w->mix_logits : NULL;
+    a->mix_probs = m->terms & T_MIX_PROBS ? w->mix_probs : NULL;
+    a->no_content = m->terms & T_NO_CONTENT;
+    if (a->no_content) {
+        a->u = a->w = a->rel_k = NULL;
+        a->q = a->k = NULL;
+        return;
+    }
+    a->rel_q = m->terms & T_REL_Q && a->R + a->Rf > 0 ? w->rel_q : NULL;
+    if (m->terms & T_SINKS) {
+        a->sinks = SINK_LOGITS;
+        a->sink_k = w->sink_k;
+        a->sink_v = w->sink_v;
+    }
+}
+
+static inline void free_wide(struct wide *w)
+{
+    free_operands(&w->x);
+    release(w->fade), free(w->fade_sums);
+    release(w->rel_q), release(w->add), release(w->scores_out), release(w->mix_logits);
+    release(w->mix_probs), release(w->sink_k), release(w->sink_v);
+}
+
+/* ---- the equation ------------------------------------------------------------------------- */
+
+static inline int loop_dist(const struct attn *a, int i, int j)
+{
+    return a->q_step ? a->q_first + i * a->q_step - j * a->k_step : a->M + i - j;
+}
+
+static inline bool loop_sees(const struct attn *a, int h, int i, int j)
+{
+    const int n = loop_dist(a, i, j), window = a->window_of_head ? a->window_of_head[h] : a->window;
+    const long key = (long)a->base + (a->q_step ? a->k_step : 1) * j;
+
+    if ((a->causal && n < 0) || (window && n >= window))
+        return false;
+    return !a->mask ||
+           rule_visible(&a->mask[a->mask_of_head ? a->mask_of_head[h] : 0], key + n, key);
+}
+
+static inline bool anybody_sees(const struct attn *a, int j)
+{
+    for (int h = 0; h < a->H; h++)
+        for (int i = 0; i < a->L; i++)
+            if (loop_sees(a, h, i, j))
+                return true;
+    return false;
+}
+
+/* No numbers in keys and values where no query looks. */
+static inline void poison_unseen(struct wide *w)
+{
+    const struct attn *a = &w->x.a;
+
+    for (int j = 0; j < attn_keys(a); j++)
+        for (int b = 0; b < a->B && !anybody_sees(a, j); b++) {
+            for (int e = 0; e < a->Hkv * a->dh; e++)
+                w->x.k[b * a->k_at.batch + j * a->k_at.row + e] = e % 2 ? INFINITY : NAN;
+            for (int e = 0; e < a->Hkv * attn_dv(a); e++)
+                w->x.v[b * a->v_at.batch + j * a->v_at.row + e] = j % 2 ? -INFINITY : NAN;
+        }
+}
+
+/* Element e of row n of a table. */
+static inline double loop_table(const struct attn *a, const float *table, int h, int n, int e)
+{
+    const int row = a->R - 1 + (n >= 0 ? -min_int(n, a->R - 1) : min_int(-n, a->Rf));
+
+    return table ? (double)table[h * a->rel_head + row * a->dh + e] : 0;
+}
+
+static inline double loop_score(const struct attn *a, int b, int h, int i, int j)
+{
+    const int n = loop_dist(a, i, j), kv = h / (a->H / a->Hkv), d = a->dh;
+    const int row = a->R - 1 + (n >= 0 ? -min_int(n, a->R - 1) : min_int(-n, a->Rf));
+    double x = 0;
+
+    for (int e = 0; e < d && !a->no_content; e++) {
+        const double q = (double)a->q[b * a->q_at.batch + i * a->q_at.row + h * d + e];
+        const double k = (double)a->k[b * a->k_at.batch + j * a->k_at.row + kv * d + e];
+        x += (q + (a->u ? (double)a->u[h * d + e] : 0)) * k;
+        x += (q + (a->w ? (double)a->w[h * d + e] : 0)) * loop_table(a, a->rel_k, h, n, e);
+        x += k * loop_table(a, a->rel_q, h, n, e);
+    }
+    x *= (double)a->scale;
+    if (a->soft_cap != 0)
+        x = (double)a->soft_cap * tanh(x / (double)a->soft_cap);
+    if (a->bias)
+        x += (double)a->bias[h * a->bias_head + row];
+    if (a->add.at)
+        x += (double)a->add.at[b * a->add.batch + h * a->add.head + i * a->add.row + j];
+    if (a->fade.at) {
+        const double *const sums = a->fade.at + b * a->fade.batch + h * a->fade.head;
+        x += sums[a->M + i] - sums[j];
+    }
+    return x;
+}
+
+static inline double loop_sink(const struct attn *a, int b, int h, int i, int n)
+{
+    double x = 0;
+
+    for (int e = 0; a->sink_k && e < a->dh; e++)
+        x += ((double)a->q[b * a->q_at.batch + i * a->q_at.row + h * a->dh + e] +
+              (a->u ? (double)a->u[h * a->dh + e] : 0)) *
+             (double)a->sink_k[(h * a->sinks + n) * a->dh + e];
+    return (double)a->scale * x + (a->sink_logit ? (double)a->sink_logit[h * a->sinks + n] : 0);
+}
+
+/* The rows of all heads for query i of sequence b: s and p [H, K + sinks], 0 where not seen. */
+struct loop_row {
+    double *s, *p, *lse;
+};
+
+static inline void loop_weights(const struct attn *a, int b, int i, struct loop_row *r)
+{
+    const int K = attn_keys(a), n = K + a->sinks, H = a->H;
+    double *raw = calloc((size_t)(H * n), sizeof(*raw)),
+           *own = calloc((size_t)(H * n), sizeof(*own));
+
+    for (int h = 0; h < H; h++)
+        for (int j = 0; j < K; j++)
+            raw[h * n + j] = loop_score(a, b, h, i, j);
+    for (int g = 0; g < H; g++) {
+        double sum = 0;
+        for (int j = 0; j < K; j++) {
+            r->s[g * n + j] = a->mix_logits ? 0 : raw[g * n + j];
+            for (int h = 0; a->mix_logits && h < H; h++)
+                r->s[g * n + j] += (double)a->mix_logits[g * H + h] * raw[h * n + j];
+            if (loop_sees(a, g, i, j))
+                own[g * n + j] = exp((a->gain != 0 ? (double)a->gain : 1) * r->s[g * n + j]);
+        }
+        for (int x = 0; x < a->sinks; x++)
+            own[g * n + K + x] = exp(loop_sink(a, b, g, i, x));
+        for (int j = 0; j < n; j++)
+            sum += own[g * n + j];
+        for (int j = 0; j < n && sum > 0; j++)
+            own[g * n + j] /= sum;
+        r->lse[g] = log(sum);
+    }
+    for (int x = 0; x < H * n; x++) {
+        r->p[x] = a->mix_probs ? 0 : own[x];
+        for (int h = 0; a->mix_probs && h < H; h++)
+            r->p[x] += (double)a->mix_probs[x / n * H + h] * own[h * n + x % n];
+    }
+    free(raw), free(own);
+}
+
+static inline double loop_output(const struct attn *a, const struct loop_row *r, int b, int h,
+                                 int i, int e)
+{
+    const int K = attn_keys(a), kv = h / (a->H / a->Hkv), dv = attn_dv(a);
+    const double *p = r->p + h * (K + a->sinks);
+    double o = 0;
+
+    for (int j = 0; j < K; j++)
+        if (p[j] != 0)
+            o += p[j] * ((double)a->v[b * a->v_at.batch + j * a->v_at.row + kv * dv + e] +
+                         loop_table(a, a->rel_v, h, loop_dist(a, i, j), e));
+    for (int n = 0; a->sink_v && n < a->sinks; n++)
+        o += p[K + n] * (double)a->sink_v[(h * a->sinks + n) * dv + e];
+    return o;
+}
+
+/* ---- bounds ------------------------------------------------------------------------------- */
+
+/* Largest sum of magnitudes along a row of a mixing matrix; 1 without one. */
+static inline double widest_mix(const float *m, int H)
+{
+    double most = 0;
+
+    for (int g = 0; m && g < H; g++) {
+        double sum = 0;
+        for (int h = 0; h < H; h++)
+            sum += fabs((double)m[g * H + h]);
+        most = fmax(most, sum);
+    }
+    return m ? most : 1;
+}
+
+/* The largest score before mixing, at most. */
+static inline double widest_score(const struct wide *w)
+{
+    const struct attn *a = &w->x.a;
+    const int n = attn_keys(a), d = a->dh, rows = a->R + a->Rf, tables = a->rel_head ? a->H : 1;
+    const struct stride row = {.row = d}, one = {.row = 1};
+    const double q = a->q ? widest(a->q, a->B, a->L, a->q_at, a->H * d) : 0;
+    const double k = a->k ? widest(a->k, a->B, n, a->k_at, a->Hkv * d) : 0;
+    const double qu = q + widest(w->x.u, 1, a->H, row, d), qw = q + widest(w->x.w, 1, a->H, row, d);
+    double S = qu * k;
+
+    if (a->rel_k)
+        S += 2 * qw * widest(a->rel_k, 1, tables * rows, row, d);
+    if (a->rel_q)
+        S += k * widest(a->rel_q, 1, tables * rows, row, d);
+    S *= fabs((double)a->scale);
+    if (a->bias)
+        S += widest(a->bias, 1, (a->bias_head ? a->H : 1) * rows, one, 1);
+    if (a->fade.at)
+        S += 2 * widest(w->fade, 1, (int)w->fade_n, one, 1);
+    return a->add.at ? S + widest(w->add, 1, (int)w->add_n, one, 1) : S;
+}
+
+static inline double widest_sink_score(const struct wide *w)
+{
+    const struct attn *a = &w->x.a;
+    const struct stride row = {.row = a->dh}, one = {.row = 1};
+    double S = 0;
+
+    if (a->sink_k)
+        S +=
+            fabs((double)a->scale) * widest(a->sink_k, 1, a->H * a->sinks, row, a->dh) *
+            (widest(a->q, a->B, a->L, a->q_at, a->H * a->dh) + widest(w->x.u, 1, a->H, row, a->dh));
+    return a->sink_logit ? S + widest(a->sink_logit, 1, a->H * a->sinks, one, 1) : S;
+}
+
+struct wide_bound {
+    double scores, lse, out;
+};
+
+/* As attn_bound. A score is a few dot products and sums more, each product off by d U of its size;
+ * mixing adds H products of a matrix row, the gain a factor; sinks are one more kind of key. */
+static inline struct wide_bound wide_bound(const struct wide *w)
+{
+    const struct attn *a = &w->x.a;
+    const int n = attn_keys(a), d = a->dh, rows = a->R + a->Rf, tables = a->rel_head ? a->H : 1;
+    const struct stride row = {.row = d};
+    const double first = widest_mix(a->mix_logits, a->H), then = widest_mix(a->mix_probs, a->H);
+    const double gain = a->gain != 0 ? fabs((double)a->gain) : 1;
+    const double S = widest_score(w), sinks = widest_sink_score(w);
+    double v = widest(a->v, a->B, n, a->v_at, a->Hkv * attn_dv(a));
+
+    if (a->rel_v)
+        v += 2 * widest(a->rel_v, 1, tables * rows, row, d);
+    if (a->sink_v)
+        v += widest(a->sink_v, 1, a->H * a->sinks, (struct stride){.row = attn_dv(a)}, attn_dv(a));
+    const double ds = first * U * (d + a->H + 12 + (a->soft_cap != 0 ? CAP_ROUNDINGS : 0)) * S;
+    const double top = fmax(gain * first * S, sinks);
+    const double p = 2 * (gain * ds + U * (d + 12) * sinks) + U * (4 * top + 8);
+    return (struct wide_bound){.scores = ds,
+                               .lse = p + U * (2 * top + n + 16),
+                               .out = then * v * (p + U * (2 * n + a->H + 16))};
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Backends that are kernels from files: any name with a '/' is one. A process that measures loads the
+ * file (engine_open), and one such file only; the others know its name. */
+#pragma once
+
+#include "backend.h"
+
+#include <string.h>
+
+static inline bool backend_is_outside(const char *name) { return strchr(name, '/') != NULL; }
+
+/* The backend of that path, whether or not the file can be loaded; NULL for other names. */
+const struct backend *outside_find(const char *name);
+
+/* Load it, by its path alone, and fill the backend with what it has. E_CHILD. */
+enum status outside_open(const struct backend *b, int threads, struct err *e);
+void outside_close(void);
+
+/* What is open in this process: name@version, and calls of a function so far (enum bk_function). */
+const char *outside_name(void);
+long outside_calls(int function);
+
+/* What the kernel has changed of this process's state since it was opened, and has to restore, such as
+ * the rounding; NULL = nothing. */
+const char *outside_changed(void);

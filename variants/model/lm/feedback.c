@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The Feedback Transformer, forward: equations in feedback.h. */
+#include "feedback.h"
+#include "lm.h"
+#include "variants/base/loops.h"
+#include "variants/model/sublayer/sublayer_project.h"
+#include "variants/parts/norm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- declaration and binding ---------------------------------------------------------------- */
+
+static bool feeds_back(const struct config *c) { return c->feedback.on; }
+
+static enum status add_params(struct lm *m, struct err *e)
+{
+    const struct config *const c = &m->c;
+    struct params *const p = &m->params;
+
+    params_vector(p, INIT_ZERO, 0, c->N + 1, "feedback.", "weight");
+    if (c->feedback.shared) {
+        params_map(p, config_kv_width(c), c->D, "attn.", "k.weight");
+        params_map(p, config_kv_width(c), c->D, "attn.", "v.weight");
+    }
+    return OK;
+}
+
+int feedback_stores(const struct config *c) { return c->feedback.shared ? 1 : c->N; }
+
+/* Sub-layers run one token of each sequence. */
+static struct extent one_token(struct lm *m)
+{
+    return (struct extent){m->max.B, 1, m->max.M + m->max.L - 1};
+}
+
+static struct sublayer *layer(const struct feedback *t, int l)
+{
+    return &t->sublayers->at[sublayers_first(t->sublayers, l)];
+}
+
+const struct param *feedback_weight(const struct feedback *t, int store, bool values)
+{
+    const int which = values ? ATTN_V : ATTN_K;
+
+    return t->c->feedback.shared ? &t->weight[which] : &layer(t, store)->weights[which];
+}
+
+const struct param *feedback_norm(const struct feedback *t, int store)
+{
+    const struct sublayer *const s = layer(t, store);
+
+    return wiring_norms_first(s->wiring) ? s->norm : NULL;
+}
+
+static enum status bind(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
+{
+    struct feedback *const t = m->drive_data;
+    const struct config *const c = &m->c;
+    const struct extent max = m->max;
+    const int stores = feedback_stores(c);
+    const size_t step = (size_t)max.B * (size_t)c->D, D = (size_t)c->D;
+    const int reach = m->kind == MEM_KV ? max.L : max.M + max.L;
+    const size_t all = (size_t)max.B * (size_t)reach;
+    struct cache *caches = t->keys ? t->keys : calloc(2 * (size_t)stores, sizeof(*caches));
+
+    if (!caches)
+        return fail(e, E_NOMEM, "no memory for %d caches  -> lower --layers", stores);
+    *t = (struct feedback){.c = c,
+                           .sublayers = &m->sublayers,
+                           .weight = &m->params.v[m->at_drive],
+                           .mem = m->kind,
+                           .max = max,
+                           .reach = reach,
+                           .keys = caches,
+                           .values = caches + stores};
+    t->in = arena_f32(a, PART_ACTIVATIONS, step * (size_t)max.L);
+    t->h = arena_f32(a, PART_ACTIVATIONS, step);
+    t->mixed = arena_f32(a, PART_ACTIVATIONS, step);
+    t->share = arena_f32(a, PART_SCRATCH, (size_t)c->N + 1);
+    t->rows = arena_f32(a, PART_ACTIVATIONS, all * D);
+    t->normed = feedback_norm(t, 0) ? arena_f32(a, PART_ACTIVATIONS, all * D) : t->rows;
+    const bool kv = t->mem == MEM_KV;
+    for (int i = 0; i < 2 * stores; i++)
+        cache_bind(&caches[i], max.B, reach, kv ? max.M : 0, config_kv_width(c), a);
+    for (int l = 0; l < c->N; l++) {
+        struct sublayer *const s = layer(t, l);
+        s->state.attention.feedback = t;
+        if (l == 0 && t->mem == MEM_HIDDEN)
+            cache_bind(&s->memory, max.B, max.L, max.M, c->D, a);
+    }
+    return OK;
+}
+
+static void free_caches(struct lm *m)
+{
+    struct feedback *const t = m->drive_data;
+
+    free(t->keys);
+}
+
+static float *input(const struct lm *m, float *out)
+{
+    const struct feedback *const t = m->drive_data;
+
+    return t->in;
+}
+
+/* ---- keys and values ------------------------------------------------------------------------ */
+
+/* Floats from one sequence's rows to the next one's. */
+static ptrdiff_t stride_of(const struct feedback *t) { return (ptrdiff_t)t->reach * t->c->D; }
+
+static struct seq_rows rows_at(const struct feedback *t, const float *base, int first)
+{
+    CHECK(base);
+    return (struct seq_rows){(float *)base + (ptrdiff_t)first * t->c->D, stride_of(t)};
+}
+
+static struct seq_rows cached(const struct cache *c, int first)
+{
+    float *const rows = cache_rows(c, 0);
+
+    return (struct seq_rows){rows ? rows + (ptrdiff_t)first * c->n : NULL, cache_stride(c)};
+}
+
+/* Keys and values of n rows of each sequence, the first of them `first`; where they are stored it
+ * is `to`. */
+static void project(struct feedback *t, const struct engine *g, int B, int first, int to, int n)
+{
+    for (int i = 0; i < feedback_stores(t->c); i++) {
+        const struct param *const norm = feedback_norm(t, i);
+        for (int b = 0; norm && b < B; b++)
+            norm_apply(g, t->c, norm, rows_at(t, t->normed, first).at + b * stride_of(t),
+                       rows_at(t, t->rows, first).at + b * stride_of(t), NULL, n);
+        const struct seq_rows from = rows_at(t, t->normed, first);
+        project_map(g, feedback_weight(t, i, false), NULL, cached(&t->keys[i], to), from, B, n);
+        project_map(g, feedback_weight(t, i, true), NULL, cached(&t->values[i], to), from, B, n);
+    }
+}
+
+/* Before a segment of L tokens: the rows that are remembered, and room for new ones. */
+static void recall(struct feedback *t, const struct engine *g, int B, int L)
+{
+    struct cache *const memory = &layer(t, 0)->memory;
+    const size_t D = (size_t)t->c->D;
+    const bool hidden = t->mem == MEM_HIDDEN;
+
+    t->past = t->mem == MEM_KV ? t->keys->M : hidden ? memory->M : 0;
+    for (int i = 0; i < 2 * feedback_stores(t->c); i++)
+        cache_reserve(&t->keys[i], (hidden ? t->past : 0) + L);
+    if (!hidden)
+        return;
+    cache_reserve(memory, L);
+    for (int b = 0; b < B; b++)
+        memcpy(rows_at(t, t->rows, 0).at + b * stride_of(t), cache_rows(memory, b),
+               sizeof(float) * (size_t)t->past * D);
+    if (t->past)
+        project(t, g, B, 0, 0, t->past);
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+float *feedback_state(const struct feedback *t, int l)
+{
+    return t->sublayers->kept && l < t->c->N
+               ? t->sublayers->work[sublayers_first(t->sublayers, l)].x
+               : t->h;
+}
+
+static void add(float *y, const float *x, float by, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += by * x[i];
+}
+
+void feedback_run(struct feedback *t, const struct engine *g, int step, int B, int L, bool again)
+{
+    struct sublayers *const s = t->sublayers;
+    const uint64_t drop_step = s->drop.step;
+    const size_t D = (size_t)t->c->D, n = (size_t)B * D;
+    float *x = feedback_state(t, 0);
+
+    s->drop.step = drop_step << 24 | (uint64_t)step;
+    for (int b = 0; b < B; b++)
+        memcpy(x + (size_t)b * D, t->in + ((size_t)b * (size_t)L + (size_t)step) * D,
+               D * sizeof(float));
+    memset(t->mixed, 0, n * sizeof(float));
+    add(t->mixed, x, t->share[0], n);
+    for (int l = 0; l < t->c->N; l++) {
+        const int first = sublayers_first(s, l);
+        float *const next = feedback_state(t, l + 1);
+        struct attention *const a = &layer(t, l)->state.attention;
+        a->seen = t->past + step;
+        a->again = again;
+        sublayers_part_forward(s, g, first, sublayers_first(s, l + 1) - first, next, x, B, 1);
+        add(t->mixed, next, t->share[l + 1], n);
+        x = next;
+    }
+    s->drop.step = drop_step;
+}
+
+static void forward(struct lm *m, const struct engine *g, float *out, int B, int L)
+{
+    struct feedback *const t = m->drive_data;
+    const size_t D = (size_t)t->c->D;
+
+    shares_of(t->weight->data, t->c->N + 1, t->share);
+    recall(t, g, B, L);
+    for (int step = 0; step < L; step++) {
+        const struct seq_rows at =
+            rows_at(t, t->rows, t->mem == MEM_HIDDEN ? t->past + step : step);
+        feedback_run(t, g, step, B, L, false);
+        for (int b = 0; b < B; b++) {
+            memcpy(out + ((size_t)b * (size_t)L + (size_t)step) * D, t->h + (size_t)b * D,
+                   D * sizeof(float));
+            memcpy(at.at + b * at.stride, t->mixed + (size_t)b * D, D * sizeof(float));
+        }
+        project(t, g, B, t->mem == MEM_HIDDEN ? t->past + step : step, t->past + step, 1);
+    }
+    struct cache *const memory = &layer(t, 0)->memory;
+    for (int b = 0; t->mem == MEM_HIDDEN && b < B; b++)
+        memcpy(cache_rows(memory, b) + (size_t)t->past * D,
+               rows_at(t, t->rows, t->past).at + b * stride_of(t), sizeof(float) * (size_t)L * D);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+void feedback_remember(struct feedback *t, const struct engine *g, const float *x, int B, int n)
+{
+    struct cache *const memory = &layer(t, 0)->memory;
+    const size_t D = (size_t)t->c->D;
+
+    if (t->mem == MEM_HIDDEN) {
+        cache_reserve(memory, n);
+        for (int b = 0; b < B; b++)
+            memcpy(cache_rows(memory, b) + (size_t)memory->M * D, x + (size_t)(b * n) * D,
+                   sizeof(float) * (size_t)n * D);
+    }
+    if (t->mem != MEM_KV)
+        return;
+    for (int i = 0; i < 2 * feedback_stores(t->c); i++)
+        cache_reserve(&t->keys[i], n);
+    for (int b = 0; b < B; b++)
+        memcpy(rows_at(t, t->rows, 0).at + b * stride_of(t), x + (size_t)(b * n) * D,
+               sizeof(float) * (size_t)n * D);
+    project(t, g, B, 0, t->keys->M, n);
+}
+
+void feedback_commit(struct feedback *t, int L)
+{
+    if (t->mem == MEM_HIDDEN)
+        cache_commit(&layer(t, 0)->memory, L);
+    for (int i = 0; t->mem == MEM_KV && i < 2 * feedback_stores(t->c); i++)
+        cache_commit(&t->keys[i], L);
+}
+
+void feedback_forget(struct feedback *t)
+{
+    cache_clear(&layer(t, 0)->memory);
+    for (int i = 0; i < 2 * feedback_stores(t->c); i++)
+        cache_clear(&t->keys[i]);
+}
+
+/* Hidden rows: the first sub-layer counts what is cached of them. */
+static size_t carried(const struct lm *m, int B)
+{
+    return m->kind == MEM_HIDDEN ? (size_t)B * (size_t)m->max.M * (size_t)m->c.D : 0;
+}
+
+const struct drive drive_feedback = {
+    .has = feeds_back,
+    .size = sizeof(struct feedback),
+    .memory = true,
+    .params = add_params,
+    .step = one_token,
+    .bind = bind,
+    .bind_grad = feedback_bind_grad,
+    .free = free_caches,
+    .carried = carried,
+    .input = input,
+    .forward = forward,
+    .backward = feedback_backward,
+    .flop = plain_flop,
+    .grad_flop = plain_grad_flop,
+};
