@@ -107,7 +107,7 @@ CASES = [
 class Structs(unittest.TestCase):
     def test_lie_as_the_header_says(self):
         lines, want = [], []
-        for name in "Options Stride Rows Mask Attention AttentionGrad Recurrence RecurrenceGrad".split():
+        for name in "Options Stride Rows Mask Attention AttentionGrad Recurrence RecurrenceGrad Conv ConvGrad".split():
             kind = getattr(benchattn, "_" + name)
             tag = kind.__name__
             lines.append(f'printf("%zu\\n", sizeof(struct {tag}));')
@@ -352,8 +352,12 @@ class Torch(Refusals):
             o, s1 = benchattn.recurrence(q, k, v, scale=0.5, return_state=True)
             return o * s1.sum()
 
+        def convolve(q, k, v):
+            y, s1 = benchattn.conv(q.flatten(2), k[0].flatten(1).T[:, :4].repeat(2, 1), silu=True, return_state=True)
+            return y * s1.sum() * v.sum()
+
         plain = {n: x[n] for n in "qkv"}
-        for call, given in ((attend, x), (recur, plain)):
+        for call, given in ((attend, x), (recur, plain), (convolve, plain)):
             self.same(torch.compile(call, fullgraph=True, backend="aot_eager"), call, given, call.__name__)
 
         class Module(torch.nn.Module):
@@ -368,6 +372,8 @@ class Torch(Refusals):
         for op, rest in ((operators.attention, nothing + [None, [], [], None, True, False, [0], [], [0.0] * 3, [0, 0], 0]),
                          (operators.recurrence, [None] * 10 + ["", [0.0, 0.5], 0])):
             torch.library.opcheck(op, (*args, *rest))
+        x, w = torch.randn(2, 9, 6, requires_grad=True), torch.randn(6, 4, requires_grad=True)
+        torch.library.opcheck(operators.conv, (x, w, None, torch.randn(2, 3, 6, requires_grad=True), None, True, 0))
 
     def test_layouts(self):
         """Views that are read where they lie have the bits of copies, and copies of them those of contiguous ones."""
@@ -443,6 +449,44 @@ class Torch(Refusals):
                 self.same(lambda **t: call(**t, cu_seqlens=of)[out], alone(call, out), given, f"{list(given)} {out}", {"bias"})
         compiled = torch.compile(lambda **t: benchattn.attention(**t, cu_seqlens=cu), fullgraph=True, backend="aot_eager")
         self.same(compiled, lambda **t: benchattn.attention(**t, cu_seqlens=cu), x, "compiled")
+
+    def test_conv_is_its_equation(self):
+        """Each text after its state, in double precision, with gradients: sums of at most 20 terms. Arrays of numpy and
+        halves have the bits of tensors."""
+        normal.generator = np.random.default_rng(8)
+        ends, n, taps = [0, 1, 6, 20], 70, 4
+        x = {name: torch.from_numpy(normal(*shape)) for name, shape in (
+            ("x", (1, 20, n)), ("w", (n, taps)), ("bias", (n,)), ("s0", (3, taps - 1, n)))}
+
+        def definition(x, w, bias, s0, silu):
+            parts = [torch.cat([s0[i:i + 1], x[:, a:b]], 1) for i, (a, b) in enumerate(zip(ends, ends[1:]))]
+            y = torch.cat([torch.nn.functional.conv1d(p.transpose(1, 2), w[:, None], bias, groups=n) for p in parts], 2)
+            return (torch.nn.functional.silu(y) if silu else y).transpose(1, 2), torch.cat([p[:, 1 - taps:] for p in parts])
+
+        for silu in (False, True):
+            mine = {name: t.clone().requires_grad_() for name, t in x.items()}
+            theirs = {name: t.double().requires_grad_() for name, t in x.items()}
+            got = benchattn.conv(**mine, silu=silu, cu_seqlens=torch.tensor(ends), return_state=True)
+            want = definition(**theirs, silu=silu)
+            d = [torch.from_numpy(normal(*t.shape)) for t in got]
+            torch.autograd.backward(got, d)
+            torch.autograd.backward(want, [t.double() for t in d])
+            for name, a, b in [("y", *(t[0] for t in (got, want))), ("s1", *(t[1] for t in (got, want)))] + [
+                    (name, mine[name].grad, theirs[name].grad) for name in x]:
+                self.assertLess(float((a - b).detach().abs().max()), 40 * 8 * ULP * 4, f"{name} {silu}")
+            call = benchattn.Convolution(**{name: t.numpy() for name, t in x.items()}, silu=silu, cu_seqlens=ends)
+            self.assertTrue(np.array_equal(call.forward(), got[0].detach().numpy()))
+            grads = call.backward(d[0].numpy(), d[1].numpy())
+            for name in x:
+                self.assertTrue(np.array_equal(grads[name], mine[name].grad.numpy()), name)
+        half = {name: t.bfloat16() for name, t in x.items() if name != "s0"}
+        whole = benchattn.conv(**{name: t.float() for name, t in half.items()})
+        self.assertTrue(torch.equal(benchattn.conv(**half), whole.bfloat16()))
+        for part, wrong in (("w has the shape", {"w": x["w"][:3]}), ("x has the shape", {"x": x["x"][0]}),
+                            ("s0 has the shape", {"s0": x["s0"][:, :2]}), ("bias has the shape", {"bias": x["bias"][:1]}),
+                            ("activation is not an argument", {"activation": "silu"}), ("taps is 0", {"w": x["w"][:, :0]}),
+                            ("of torch.int64", {"w": x["w"].long()})):
+            self.refused(part, benchattn.conv, **{**x, **wrong})
 
     def test_shared_heads_of_recurrences(self):
         x = self.tensors(dv=DV)

@@ -4,11 +4,12 @@
     import benchattn
     o = benchattn.attention(q, k, v, causal=True, bias=bias, soft_cap=30)
     o = benchattn.recurrence(q, k, v, g=log_decay, beta=beta)
+    y = benchattn.conv(x, w, silu=True)             # the short causal convolution before it
 
     o = benchattn.sdpa(q, k, v, is_causal=True)     # PyTorch's layout and arguments
 
 Given tensors of PyTorch the functions have gradients; given arrays of numpy they compute forward,
-and Attention and Recurrence, which the functions are made of, have `backward`. Arrays are of float32,
+and Attention, Recurrence and Convolution, which the functions are made of, have `backward`. Arrays are of float32,
 contiguous and never copied; tensors of bfloat16 and float16 are converted, others copied where they do not lie as the
 kernels read them. Needs numpy; PyTorch, 2.4 or later, only for tensors.
 docs/library.md has the whole story, benchattn.h the equations.
@@ -103,6 +104,9 @@ _Recurrence = _struct(
     (_int, "norm texts"), (_Rows, "q k v g beta a b i"), (_at, "u s0 z0 m0 s1 z1 m1 o den cu_seqlens"))
 _RecurrenceGrad = _struct("ba_recurrence_grad", (_size, "size"),
                           (_at, "d_o d_s1 d_q d_k d_v d_g d_beta d_a d_b d_u d_i d_s0 d_z0"))
+
+_Conv = _struct("ba_conv", (_size, "size"), (_int, "B L n taps silu texts"), (_at, "x w bias s0 s1 y cu_seqlens"))
+_ConvGrad = _struct("ba_conv_grad", (_size, "size"), (_at, "d_y d_s1 d_x d_w d_bias d_s0"))
 
 
 def _load():
@@ -329,7 +333,7 @@ def _mask_of_bits(seen, M):
 class Attention(_Call):
     """Attention of arrays of numpy: `forward()`, then `backward(d_o)`. See `attention`."""
 
-    _Kind = _Attention
+    _Kind, _rest = _Attention, ("lse",)
 
     def __init__(self, q, k, v, *, causal=False, cross=False, scale=0, window=0, masks=None, mask_of_head=None,
                  base=0, future=0, u=None, w=None, rel_k=None, rel_v=None, rel_q=None, bias=None, add=None,
@@ -458,7 +462,7 @@ class Attention(_Call):
 class Recurrence(_Call):
     """A linear recurrence of arrays of numpy: `forward()`, then `backward(d_o)`. See `recurrence`."""
 
-    _Kind = _Recurrence
+    _Kind, _rest = _Recurrence, ("s1", "z1", "m1")
 
     def __init__(self, q, k, v, *, g=None, beta=None, a=None, b=None, i=None, u=None, norm=None, eps=0, scale=0,
                  s0=None, z0=None, m0=None, cu_seqlens=None, engine=None):
@@ -525,6 +529,39 @@ class Recurrence(_Call):
         return grads
 
 
+class Convolution(_Call):
+    """A short causal convolution of arrays of numpy: `forward()`, then `backward(d_y)`. See `conv`."""
+
+    _Kind, _rest = _Conv, ("s1",)
+
+    def __init__(self, x, w, *, bias=None, s0=None, silu=False, cu_seqlens=None, engine=None):
+        self.engine = _engine(engine)
+        B, L, n = _take("x", x, (None,) * 3).shape
+        taps = _take("w", w, (n, None)).shape[1]
+        _need_some(n=n, taps=taps)
+        texts = B if cu_seqlens is None else max(1, np.size(cu_seqlens) - 1)
+        shapes = {"bias": (bias, (n,)), "s0": (s0, (texts, taps - 1, n))}
+        self.operands = {"x": x, "w": w, **{name: _take(name, a, shape) for name, (a, shape) in shapes.items() if a is not None}}
+        self.y, self.s1 = np.empty(x.shape, np.float32), np.empty((texts, taps - 1, n), np.float32)
+        self._struct = _Conv(size=ctypes.sizeof(_Conv), B=B, L=L, n=n, taps=taps, silu=bool(silu), y=_pointer(self.y), s1=_pointer(self.s1),
+                             **{name: _pointer(a) for name, a in self.operands.items()})
+        self._kept = _take_texts(self._struct, cu_seqlens)
+
+    def forward(self):
+        """y [B, L, n]; s1 is then the state after the last row."""
+        _call("ba_conv_forward", self.engine._handle, ctypes.byref(self._struct))
+        return self.y
+
+    def backward(self, d_y, d_s1=None, wanted=None):
+        """Gradients by name: of x, and of the others that are `wanted` (None: of all)."""
+        d = _ConvGrad(ctypes.sizeof(_ConvGrad), _pointer(_take("d_y", d_y, self.y.shape)))
+        if d_s1 is not None:
+            d.d_s1 = _pointer(_take("d_s1", d_s1, self.s1.shape))
+        grads = self._gradients(d, wanted, ("x",))
+        _call("ba_conv_backward", self.engine._handle, ctypes.byref(self._struct), ctypes.byref(d))
+        return grads
+
+
 # ---- functions, with gradients for tensors ------------------------------------------------------
 
 def _torch():
@@ -551,8 +588,7 @@ def _run(kind, options, operands):
     if not any(_is_tensor(x) for x in operands.values()):
         kind.check_options(**options)
         call = kind(**operands, **options)
-        o = call.forward()
-        return (o, call.lse) if kind is Attention else (o, call.s1, call.z1, call.m1)
+        return (call.forward(), *(getattr(call, name) for name in kind._rest))
     from benchattn import operators
     return operators.run(kind, options, operands)
 
@@ -724,3 +760,16 @@ def recurrence(q, k, v, *, g=None, beta=None, a=None, b=None, i=None, u=None, s0
         options["cu_seqlens"] = cu_seqlens
     out = _run(Recurrence, options, operands)
     return tuple(x for x in out if x is not None) if return_state else out[0]
+
+
+def conv(x, w, *, bias=None, s0=None, return_state=False, **options):
+    """y [B, L, n] of x [B, L, n] and w [n, taps]: y_t = sum_s w[:, s] x_{t-taps+1+s}, each channel alone.
+
+    bias          [n]
+    silu          True: y sigmoid(y) of that
+    s0            [B, taps-1, n] rows before the first, as return_state gives them; 0 without
+    cu_seqlens    as of `attention`; there is a state for each text
+    return_state  (y, s1): the last taps-1 rows, those before included
+    """
+    out = _run(Convolution, options, {"x": x, "w": w, "bias": bias, "s0": s0})
+    return out if return_state else out[0]

@@ -181,6 +181,53 @@ def _recurrence_grads(ctx, *grads):
 
 recurrence.register_autograd(_recurrence_grads, setup_context=_recurrence_setup)
 
+# ---- short convolutions -------------------------------------------------------------------------
+
+_CONV = "x w bias s0".split()
+
+
+def _conv(tensors, cu_seqlens, silu, engine):
+    return benchattn.Convolution(**_arrays(dict(zip(_CONV, tensors))), cu_seqlens=_array(cu_seqlens), silu=silu,
+                                 engine=benchattn._engines.get(engine))
+
+
+@torch.library.custom_op("benchattn::conv", mutates_args=())
+def conv(x: Tensor, w: Tensor, bias: _MAYBE, s0: _MAYBE, cu_seqlens: _MAYBE, silu: bool, engine: int) -> Tuple[Tensor, Tensor]:
+    call = _conv((x, w, bias, s0), cu_seqlens, silu, engine)
+    return torch.from_numpy(call.forward()), torch.from_numpy(call.s1)
+
+
+@conv.register_fake
+def _(x, w, bias, s0, cu_seqlens, silu, engine):
+    B, L, n = x.shape
+    return x.new_empty(B, L, n), x.new_empty(B if cu_seqlens is None else cu_seqlens.shape[0] - 1, w.shape[1] - 1, n)
+
+
+@torch.library.custom_op("benchattn::conv_backward", mutates_args=())
+def conv_backward(d_y: Tensor, d_s1: _MAYBE, wanted: List[bool], x: Tensor, w: Tensor, bias: _MAYBE, s0: _MAYBE,
+                  cu_seqlens: _MAYBE, silu: bool, engine: int) -> List[Tensor]:
+    names = [n for n, yes in zip(_CONV, wanted) if yes]
+    grads = _conv((x, w, bias, s0), cu_seqlens, silu, engine).backward(_array(d_y), _array(d_s1), names)
+    return [torch.from_numpy(grads[n]) for n in names]
+
+
+@conv_backward.register_fake
+def _(d_y, d_s1, wanted, *operands):
+    return [x.new_empty(x.shape) for x, yes in zip(operands, wanted) if yes]
+
+
+def _conv_setup(ctx, inputs, output):
+    _setup(ctx, inputs, (), len(_CONV))
+
+
+def _conv_grads(ctx, d_y, d_s1):
+    inputs, _ = _saved(ctx)
+    d_y = torch.zeros_like(inputs[0]) if d_y is None else d_y
+    return _given_back(ctx.wanted, conv_backward(d_y, d_s1, ctx.wanted, *inputs), len(inputs))
+
+
+conv.register_autograd(_conv_grads, setup_context=_conv_setup)
+
 # ---- calls by name ------------------------------------------------------------------------------
 
 
@@ -211,17 +258,18 @@ def _plain(operands):
 
 def _at_once(kind, options, operands, texts, seen, dtype):
     """Without the operator, which takes longer than the kernel where there is one query."""
-    given = {"cu_seqlens": _array(texts), **({} if kind is benchattn.Recurrence else {
+    given = {"cu_seqlens": _array(texts), **({} if kind is not benchattn.Attention else {
         "masks": _array(seen) if isinstance(seen, Tensor) else seen})}
     call = kind(**_arrays(operands), **given, **options)
     o = torch.from_numpy(call.forward()).to(dtype)
-    rest = (call.lse,) if kind is benchattn.Attention else (call.s1, call.z1, call.m1)
+    rest = (getattr(call, name) for name in kind._rest)
     return (o, *(None if x is None else torch.from_numpy(x) for x in rest))
 
 
 def run(kind, options, operands):
     """All outputs of a call of tensors."""
-    dtype = operands["q"].dtype if getattr(operands["q"], "dtype", None) in _HALVES else torch.float32
+    first = next(iter(operands.values()))  # q or x
+    dtype = first.dtype if getattr(first, "dtype", None) in _HALVES else torch.float32
     operands = {n: x.float() if isinstance(x, Tensor) and x.dtype in _HALVES else x for n, x in operands.items()}
     options = dict(options)
     texts, seen = (torch.as_tensor(x) if isinstance(x, np.ndarray) else x
@@ -235,6 +283,9 @@ def run(kind, options, operands):
             return _at_once(kind, options, operands, texts, seen, dtype)
     number = options.pop("engine", None)
     number = 0 if number is None else number.number
+    if kind is benchattn.Convolution:
+        y, s1 = conv(*(operands.get(n) for n in _CONV), texts, bool(options.get("silu", False)), number)
+        return y.to(dtype), s1
     if kind is benchattn.Recurrence:
         all_of = [operands.get(n) for n in _RECURRENCE]
         if "m0" in operands and operands["m0"].requires_grad:

@@ -92,6 +92,8 @@ Test(library_abi, layout_of_version_1)
     AT(ba_recurrence, q, 56);
     AT(ba_recurrence, u, 376);
     WHOLE(ba_recurrence_grad, d_z0, 112);
+    WHOLE(ba_conv, cu_seqlens, 88);
+    WHOLE(ba_conv_grad, d_s0, 56);
 }
 
 /* The members that a header of version 1 lacks are 0, and what it has is read. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * libbenchattn: attention with the terms that published models add to it, and linear recurrences,
- * forward and backward, in float on CPUs. This is the whole interface.
+ * libbenchattn: attention with the terms that published models add to it, linear recurrences and the
+ * short convolution before them, forward and backward, in float on CPUs. This is the whole interface.
  *
  * Functions return an enum ba_status. If that is not BA_OK they have computed nothing, and `why`
  * (NULL, or room for `why_size` characters) holds one line: what, then "  -> " and what to do.
@@ -268,6 +268,43 @@ BA_API int ba_recurrence_forward(struct ba_engine *engine, const struct ba_recur
 /* After forward, whose o and den it reads. */
 BA_API int ba_recurrence_backward(struct ba_engine *engine, const struct ba_recurrence *r,
                                   const struct ba_recurrence_grad *d, char *why, size_t why_size);
+
+/* ---- short causal convolution -------------------------------------------------------------- */
+
+/* Of each channel alone, as before recurrences (causal_conv1d):
+ *
+ *   y_t = f(bias + sum_s w_s x_{t-taps+1+s})          s = 0 .. taps - 1; f: none, or x sigmoid(x)
+ *
+ * Rows before the first are those of the state, or 0. */
+struct ba_conv {
+    size_t size;
+    int B, L, n, taps; /* sequences, tokens, channels, rows that one output reads */
+    int silu;          /* 1: f is x sigmoid(x) */
+    int texts;         /* of cu_seqlens; 0 = off */
+    const float *x;    /* [B,L,n] */
+    const float *w;    /* [n,taps]; the last is the token's own */
+    const float *bias; /* [n], or NULL */
+    const float *s0;   /* [B,taps-1,n] rows before the first; NULL = 0 */
+    float *s1; /* likewise after the last; NULL = not wanted; may be s0 if no backward follows */
+    float *y;  /* [B,L,n], not over x */
+
+    /* Packed texts: with B = 1, as of recurrences; states [texts,taps-1,n]. */
+    const int32_t *cu_seqlens; /* [texts + 1], ascending from 0 to L */
+};
+
+/* Gradients, from those of y and s1. d_x, which is needed, and d_s0 are overwritten, the others added to.
+ * NULL = not wanted. */
+struct ba_conv_grad {
+    size_t size;
+    const float *d_y, *d_s1; /* [B,L,n]; [B,taps-1,n], or NULL */
+    float *d_x, *d_w, *d_bias, *d_s0;
+};
+
+BA_API int ba_conv_forward(struct ba_engine *engine, const struct ba_conv *c, char *why,
+                           size_t why_size);
+/* Needs no forward: sums are computed again. */
+BA_API int ba_conv_backward(struct ba_engine *engine, const struct ba_conv *c,
+                            const struct ba_conv_grad *d, char *why, size_t why_size);
 
 #ifdef __cplusplus
 }
