@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """contrib/python/benchattn_adapters: what each function stands in for, token by token in double precision, with
-gradients; models of transformers with and without them; what is refused. The library is $BENCHATTN."""
+gradients; models of transformers with and without them; flash-linear-attention beside its naive forms, where it is
+installed; what is refused. The library is $BENCHATTN."""
+import importlib.util
 import os
 import sys
 import types
@@ -16,6 +18,7 @@ import transformers  # noqa: E402
 ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
 import benchattn  # noqa: E402
+from benchattn_adapters import mamba_ssm, recurrences  # noqa: E402
 from benchattn_adapters import transformers as adapter  # noqa: E402
 
 ULP = 2.0 ** -24
@@ -50,6 +53,23 @@ def scan_by_token(hidden_states, dt, A, B, C, D, dt_bias, initial_states):
     return torch.stack(out, 1), S
 
 
+def channels_by_token(hidden_states, dt, A, B, C, D, z, delta_bias):
+    step = (1 + (dt + delta_bias[:, None]).exp()).log()
+    S, out = torch.zeros(hidden_states.shape[0], *A.shape, dtype=A.dtype), []
+    for t in range(hidden_states.shape[2]):
+        x, d = hidden_states[:, :, t], step[:, :, t]
+        S = S * (A * d[..., None]).exp() + (x * d)[..., None] * B[:, None, :, t]
+        out.append((S * C[:, None, :, t]).sum(-1) + D * x)
+    return torch.stack(out, 2) * F.silu(z), S
+
+
+def conv_by_token(hidden_states, weight, bias):
+    taps = weight.shape[1]
+    x = torch.cat([hidden_states.new_zeros(*hidden_states.shape[:2], taps - 1), hidden_states], 2)
+    y = sum(weight[:, s, None] * x[:, :, s:s + hidden_states.shape[2]] for s in range(taps)) + bias[:, None]
+    return F.silu(y), x
+
+
 class Adapters(unittest.TestCase):
     def compare(self, given, ours, definition, about):
         """Every term of a sum of T terms is off by its own roundings, those of exp(sum of g), and of norms: below
@@ -69,12 +89,12 @@ class Adapters(unittest.TestCase):
         x = numbers(1, query=(B, T, G, N), key=(B, T, G, N), value=(B, T, H, P), g=(B, T, H), beta=(B, T, H),
                     initial_state=(B, H, N, P))
         x["g"], x["beta"] = -x["g"].abs(), torch.sigmoid(x["beta"])
-        self.compare(x, lambda **t: adapter.gated_delta_rule(**t, output_final_state=True, use_qk_l2norm_in_kernel=True),
+        self.compare(x, lambda **t: recurrences.gated_delta_rule(**t, output_final_state=True, use_qk_l2norm_in_kernel=True),
                      delta_by_token, "gated delta rule")
         half = {n: t.bfloat16() for n, t in x.items()}
-        o, s1 = adapter.gated_delta_rule(**half)
+        o, s1 = recurrences.gated_delta_rule(**half)
         self.assertEqual((o.dtype, s1), (torch.bfloat16, None))
-        self.assertTrue(torch.equal(o, adapter.gated_delta_rule(**{n: t.float() for n, t in half.items()})[0].bfloat16()))
+        self.assertTrue(torch.equal(o, recurrences.gated_delta_rule(**{n: t.float() for n, t in half.items()})[0].bfloat16()))
 
     def scan(self, seed):
         x = numbers(seed, hidden_states=(B, T, H, P), dt=(B, T, H), A=(H,), B=(B, T, G, N), C=(B, T, G, N), D=(H,),
@@ -84,22 +104,83 @@ class Adapters(unittest.TestCase):
 
     def test_mamba_chunk_scan(self):
         options = {"dt_softplus": True, "dt_limit": (0.1, 0.9), "return_final_states": True}
-        self.compare(self.scan(2), lambda **t: adapter.mamba_chunk_scan(**t, **options), scan_by_token, "scan")
+        self.compare(self.scan(2), lambda **t: recurrences.mamba_chunk_scan(**t, **options), scan_by_token, "scan")
 
     def test_selective_state_update(self):
         """The last token after the others, in the layout of one token."""
         x = self.scan(3)
         options = {"dt_softplus": True, "return_final_states": True}
-        want, last = adapter.mamba_chunk_scan(**x, **options)
+        want, last = recurrences.mamba_chunk_scan(**x, **options)
         before = {n: t[:, :-1] if n in ("hidden_states", "dt", "B", "C") else t for n, t in x.items()}
-        state = adapter.mamba_chunk_scan(**before, **options)[1].contiguous()
+        state = recurrences.mamba_chunk_scan(**before, **options)[1].contiguous()
         wide = {n: x[n][:, -1] for n in ("hidden_states", "B", "C")}
-        o = adapter.selective_state_update(
+        o = recurrences.selective_state_update(
             state, wide["hidden_states"], x["dt"][:, -1, :, None].expand(-1, -1, P), x["A"][:, None, None].expand(-1, P, N),
             wide["B"], wide["C"], D=x["D"][:, None].expand(-1, P), dt_bias=x["dt_bias"][:, None].expand(-1, P), dt_softplus=True)
         bound = 4 * (T + N + 64) * ULP
         for got, right in ((o, want[:, -1]), (state, last)):
             self.assertLess(float((got - right).abs().max()), bound * float(right.abs().max()))
+
+    def test_selective_scan(self):
+        x = numbers(6, hidden_states=(B, P, T), dt=(B, P, T), A=(P, N), B=(B, N, T), C=(B, N, T), D=(P,), z=(B, P, T),
+                    delta_bias=(P,))
+        x["A"] = -x["A"].abs()
+        options = {"delta_softplus": True, "return_last_state": True}
+        self.compare(x, lambda **t: recurrences.selective_scan(**t, **options), channels_by_token, "scan of channels")
+        named = {"hidden_states": "u", "dt": "delta"}
+        again = mamba_ssm.selective_scan_fn(**{named.get(n, n): t for n, t in x.items()}, **options)
+        self.assertTrue(torch.equal(again[0], recurrences.selective_scan(**x, **options)[0]))
+
+    def test_conv(self):
+        """All taps, and the numbers of one token after the others, whatever length the state has."""
+        for taps in (2, 4):
+            x = numbers(7 + taps, hidden_states=(B, P, T), weight=(P, taps), bias=(P,))
+            ours = {"activation": "silu"}
+            self.compare(x, lambda **t: (recurrences.causal_conv1d_fn(**t, **ours), t["hidden_states"] * 1),
+                         lambda **t: (conv_by_token(**t)[0], t["hidden_states"] * 1), "conv")
+            whole = mamba_ssm.causal_conv1d_fn(x["hidden_states"], x["weight"], x["bias"], activation="swish")
+            for kept in (taps - 1, taps, taps + 3):
+                state = x["hidden_states"][:, :, T - 9 - kept:T - 9].clone()
+                for t in range(T - 9, T):
+                    token = x["hidden_states"][:, :, t]
+                    y = recurrences.causal_conv1d_update(token, state, x["weight"], x["bias"], "silu")
+                    self.assertTrue(torch.allclose(y, whole[:, :, t], rtol=0, atol=8 * taps * ULP), (taps, kept, t))
+                self.assertTrue(torch.equal(state, x["hidden_states"][:, :, T - kept:]))
+            half = recurrences.causal_conv1d_fn(x["hidden_states"].bfloat16(), x["weight"].bfloat16(), None)
+            self.assertEqual(half.dtype, torch.bfloat16)
+
+    @unittest.skipUnless(importlib.util.find_spec("fla"), "flash-linear-attention is not installed")
+    def test_fla(self):
+        """Beside its naive forms, and what its layers give to kernels: gates, sigmoids, states with values first."""
+        from benchattn_adapters.fla import use
+        names = use()
+        self.assertIn("fla.layers.gated_deltanet.chunk_gated_delta_rule", names)
+        self.assertEqual(use(), names)
+        from fla.ops import gated_delta_rule as gdn, kda
+        from fla.ops.gated_delta_rule.naive import naive_recurrent_gated_delta_rule
+        from fla.ops.kda.naive import naive_recurrent_kda
+        x = numbers(8, q=(B, T, H, N), k=(B, T, H, N), v=(B, T, H, P), b=(B, T, H), g=(B, T, H), gk=(B, T, H, N), s=(B, H, N, P),
+                    A=(H,), bias=(H,), biases=(H * N,))
+        q, k, v, b, s = x["q"], F.normalize(x["k"], dim=-1), x["v"], torch.sigmoid(x["b"]), x["s"]
+        kept = {"initial_state": s, "output_final_state": True}
+        turned = {"initial_state": s.transpose(2, 3), "output_final_state": True, "state_v_first": True}
+        raw = {"use_gate_in_kernel": True, "use_beta_sigmoid_in_kernel": True, "A_log": x["A"]}
+        g = -x["A"].exp() * F.softplus(x["g"] + x["bias"])
+        gk = -x["A"].exp()[:, None] * F.softplus(x["gk"] + x["biases"].view(H, N))
+        want = naive_recurrent_gated_delta_rule(q, k, v, b, g, **kept)
+        want_k = naive_recurrent_kda(q, k, v, gk, b, **kept)
+        for (o, s1), right, about in (
+                (gdn.chunk_gated_delta_rule(q, k, v, g, b, **kept), want, "chunk"),
+                (gdn.fused_recurrent_gated_delta_rule(q, k, v, g, beta=b, **kept), want, "recurrent"),
+                (gdn.chunk_gated_delta_rule(q, k, v, x["g"], x["b"], dt_bias=x["bias"], **raw, **turned), want, "layer"),
+                (kda.chunk_kda(q, k, v, gk, b, **kept), want_k, "kda"),
+                (kda.fused_recurrent_kda(q, k, v, gk, b, **kept), want_k, "recurrent kda"),
+                (kda.chunk_kda(q, k, v, x["gk"], x["b"], dt_bias=x["biases"], **raw, **turned), want_k, "layer of kda")):
+            s1 = s1.transpose(2, 3) if "layer" in about else s1
+            for got, y in ((o, right[0]), (s1, right[1])):
+                self.assertLess(float((got - y).abs().max()), 4 * (T + N + P + 64) * ULP * float(y.abs().max()), about)
+        with self.assertRaisesRegex(benchattn.Error, "gv"):
+            gdn.fused_recurrent_gated_delta_rule(q, k, v, g, None, v, b)
 
     def test_attention(self):
         """A module's arguments against the equations; the mask, the window, the sink of a head, the cap."""
@@ -135,11 +216,16 @@ class Adapters(unittest.TestCase):
         yield t.LlamaForCausalLM(t.LlamaConfig(**common, **heads)), 0
         yield t.Qwen3NextForCausalLM(t.Qwen3NextConfig(
             **common, **heads, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2,
-            linear_num_value_heads=4, mlp_only_layers=[0, 1, 2, 3], num_experts=0)), 2
-        yield t.Mamba2ForCausalLM(t.Mamba2Config(**common, num_heads=8, head_dim=16, state_size=16, n_groups=2, chunk_size=16)), 2
-        yield t.FalconH1ForCausalLM(t.FalconH1Config(
-            **common, **heads, mamba_d_ssm=128, mamba_n_heads=8, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16,
-            mamba_chunk_size=16)), 2
+            linear_num_value_heads=4, mlp_only_layers=[0, 1, 2, 3], num_experts=0)), 3
+        yield t.Mamba2ForCausalLM(t.Mamba2Config(**common, num_heads=8, head_dim=16, state_size=16, n_groups=2, chunk_size=16)), 3
+        scan = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_n_groups": 2, "mamba_d_state": 16, "mamba_chunk_size": 16}
+        yield t.FalconH1ForCausalLM(t.FalconH1Config(**common, **heads, mamba_d_ssm=128, **scan)), 3
+        yield t.MambaForCausalLM(t.MambaConfig(**common, state_size=8)), 2
+        yield t.BambaForCausalLM(t.BambaConfig(**common, **heads, attn_layer_indices=[1], **scan)), 3
+        yield t.Lfm2ForCausalLM(t.Lfm2Config(**common, **heads, full_attn_idxs=[1])), 1
+        yield t.Zamba2ForCausalLM(t.Zamba2Config(
+            **common, **heads, layers_block_type=["mamba", "hybrid", "mamba", "mamba"], hybrid_layer_ids=[1], mamba_ngroups=2,
+            n_mamba_heads=8, mamba_headdim=16, mamba_d_state=16, chunk_size=16, num_mem_blocks=1)), 3
 
     def run_model(self, model, x, mask):
         model.zero_grad()
@@ -192,10 +278,14 @@ class Adapters(unittest.TestCase):
         for part, call in (
                 ("dropout is 0.1", lambda: adapter.attention(None, q, q, q, None, dropout=0.1)),
                 ("position_bias", lambda: adapter.attention(None, q, q, q, None, position_bias=q)),
-                ("seq_idx or z", lambda: adapter.mamba_chunk_scan(**scan, seq_idx=q)),
-                ("seq_idx or z", lambda: adapter.mamba_chunk_scan(**scan, z=q)),
+                ("seq_idx or z", lambda: recurrences.mamba_chunk_scan(**scan, seq_idx=q)),
+                ("seq_idx or z", lambda: recurrences.mamba_chunk_scan(**scan, z=q)),
                 ("model is a list", lambda: adapter.use([])),
-                ("beta has the shape", lambda: adapter.gated_delta_rule(q, q, q, g=q[..., 0], beta=q))):
+                ("activation is 'relu'", lambda: recurrences.causal_conv1d_fn(q[0], q[0, 0], activation="relu")),
+                ("seq_idx", lambda: mamba_ssm.causal_conv1d_fn(q[0], q[0, 0], seq_idx=q)),
+                ("conv_state has 1 rows for 4", lambda: recurrences.causal_conv1d_update(q[0], q[0, :, :, :1], q[0, 0])),
+                ("use_gate_in_kernel", lambda: recurrences.gated_delta_rule(q, q, q, q[..., 0], q[..., 0], use_gate_in_kernel=True)),
+                ("beta has the shape", lambda: recurrences.gated_delta_rule(q, q, q, g=q[..., 0], beta=q))):
             with self.assertRaises(benchattn.Error) as e:
                 call()
             self.assertIn(part, str(e.exception))

@@ -10,13 +10,13 @@ are float32; other types are converted at the edges."""
 import sys
 
 import torch
-import torch.nn.functional as F
 import transformers
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 import benchattn
 from benchattn import Error
+from benchattn_adapters import recurrences
 
 # ---- softmax ------------------------------------------------------------------------------------
 
@@ -49,58 +49,12 @@ def attention(module, query, key, value, attention_mask, scaling=None, dropout=0
     return o.transpose(1, 2), None
 
 
-# ---- recurrences --------------------------------------------------------------------------------
+# ---- modules ------------------------------------------------------------------------------------
 
-
-def _unit(x):
-    return x * torch.rsqrt((x * x).sum(-1, keepdim=True) + 1e-6)
-
-
-def gated_delta_rule(query, key, value, g, beta, chunk_size=64, initial_state=None, output_final_state=False,
-                     use_qk_l2norm_in_kernel=False, scale=None, cu_seqlens=None, **_):
-    """chunk_gated_delta_rule and fused_recurrent_gated_delta_rule of flash-linear-attention, in their layout."""
-    q, k = query.float(), key.float()
-    if use_qk_l2norm_in_kernel:
-        q, k = _unit(q), _unit(k)
-    state = None if initial_state is None else initial_state.float()
-    o, s1 = benchattn.recurrence(q, k, value.float(), g=g.float(), beta=beta.float(), s0=state,
-                                 scale=query.shape[-1] ** -0.5 if scale is None else scale, cu_seqlens=cu_seqlens,
-                                 return_state=True)
-    return o.to(query.dtype), s1 if output_final_state else None
-
-
-def _step(dt, bias, softplus, limit=(0.0, float("inf"))):
-    dt = dt.float() if bias is None else dt.float() + bias.float()
-    return torch.clamp(F.softplus(dt) if softplus else dt, *limit)
-
-
-def mamba_chunk_scan(hidden_states, dt, A, B, C, chunk_size=None, D=None, z=None, dt_bias=None, initial_states=None,
-                     dt_softplus=False, dt_limit=(0.0, float("inf")), return_final_states=False, seq_idx=None,
-                     cu_seqlens=None, **_):
-    """mamba_chunk_scan_combined of mamba_ssm: x [b, l, h, p], dt [b, l, h], A [h], B and C [b, l, groups, n]."""
-    if seq_idx is not None or z is not None:
-        raise Error("seq_idx or z  -> give cu_seqlens; multiply by silu(z) outside")
-    x, dt = hidden_states.float(), _step(dt, dt_bias, dt_softplus, dt_limit)
-    state = None if initial_states is None else initial_states.float().transpose(-1, -2)
-    o, s1 = benchattn.recurrence(C.float(), B.float(), x * dt[..., None], g=A.float() * dt, s0=state, return_state=True,
-                                 cu_seqlens=cu_seqlens)
-    if D is not None:
-        o = o + D.float().unsqueeze(-1) * x
-    return (o, s1.transpose(-1, -2)) if return_final_states else o
-
-
-def selective_state_update(state, hidden_states, dt, A, B, C, D=None, dt_bias=None, dt_softplus=False, z=None, **_):
-    """One token of Mamba-2, whose state [b, h, p, n] is overwritten: A and dt are the same for all of a head."""
-    A, dt = A[:, 0, 0], _step(dt[..., 0], None if dt_bias is None else dt_bias[:, 0], dt_softplus)
-    o, s1 = mamba_chunk_scan(hidden_states[:, None], dt[:, None], A, B[:, None], C[:, None], D=None if D is None else D[:, 0],
-                             initial_states=state, return_final_states=True)
-    state.copy_(s1)
-    o = o[:, 0]
-    return (o if z is None else o * F.silu(z.float())).to(hidden_states.dtype)
-
-
-_IN_PLACE_OF = {"torch_chunk_gated_delta_rule": gated_delta_rule, "torch_recurrent_gated_delta_rule": gated_delta_rule,
-                "mamba2_chunk_scan": mamba_chunk_scan, "mamba2_selective_state_update": selective_state_update}
+_IN_PLACE_OF = {
+    "torch_chunk_gated_delta_rule": recurrences.gated_delta_rule, "torch_recurrent_gated_delta_rule": recurrences.gated_delta_rule,
+    "mamba2_chunk_scan": recurrences.mamba_chunk_scan, "mamba2_selective_state_update": recurrences.selective_state_update,
+    "mamba_selective_scan": recurrences.selective_scan, "causal_conv1d_fn": recurrences.causal_conv1d_fn}
 
 AttentionInterface.register("benchattn", attention)
 AttentionMaskInterface.register("benchattn", sdpa_mask)
