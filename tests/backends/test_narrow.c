@@ -9,7 +9,6 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>
-#include <stdlib.h>
 
 enum { HALVES = 1 << 16, FEW = 5 };
 

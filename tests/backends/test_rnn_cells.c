@@ -5,7 +5,6 @@
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/kernel/rnn_case.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Operands of one cell, as floats and, for the equations, the same numbers. */

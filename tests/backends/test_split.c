@@ -7,8 +7,6 @@
 #include "harness/machine/topo.h"
 #include "tests/support/failure.h"
 
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_THREADS = 128, MOST = 64 /* queries of a block */ };
 

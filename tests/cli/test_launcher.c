@@ -2,7 +2,6 @@
  *
  * --shard auto: the part that each launcher means, and what is no part. */
 #include "harness/cli/launcher.h"
-#include "harness/cli/options.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 

@@ -7,7 +7,6 @@
 #include "tests/support/tmp_folder.h"
 
 #include <dirent.h>
-#include <math.h>
 
 static char model[FILE_PATH];
 

@@ -5,7 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
-#include "tests/support/trains.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -10,8 +10,6 @@
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LINE                                                                                       \

@@ -4,7 +4,6 @@
 #include "harness/command/learn/study_rates.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
-#include "tests/support/trains.h"
 
 #include <math.h>
 #include <signal.h>

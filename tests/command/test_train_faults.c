@@ -12,7 +12,6 @@
 
 #include <criterion/parameterized.h>
 #include <dirent.h>
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -3,7 +3,6 @@
  * Training that goes on from published weights: what changes, what stays, and what is refused. */
 #include "tests/support/program.h"
 #include "tests/support/published_folder.h"
-#include "tests/support/tiny_tokenizer.h"
 #include "variants/model/import/weights.h"
 #include "variants/model/lm/lm.h"
 

@@ -6,7 +6,6 @@
 #include "tests/support/kept.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 /* n series: of `styles` variants in turn, the k-th of each of kind k. */
 static struct plot_names make(int n, int styles, int first)

@@ -5,7 +5,6 @@
 
 #include "harness/plan/case.h"
 
-#include <stdlib.h>
 
 TestSuite(plot_quality, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -5,7 +5,6 @@
 #include "harness/tokens/tokenizer.h"
 #include "variants/base/gguf.h"
 #include "variants/model/import/published.h"
-#include "variants/model/import/ties.h"
 
 #include <stdio.h>
 #include <stdlib.h>

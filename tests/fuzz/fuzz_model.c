@@ -5,7 +5,6 @@
 #include "structure.h"
 #include "tests/support/kernel/simd.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 

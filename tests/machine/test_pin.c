@@ -6,7 +6,6 @@
 
 #include <omp.h>
 #include <stdio.h>
-#include <string.h>
 
 static struct topo *this_machine(void)
 {

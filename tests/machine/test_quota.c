@@ -5,7 +5,6 @@
 #include "tests/support/tmp_folder.h"
 
 #include <math.h>
-#include <string.h>
 
 TestSuite(quota, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -2,10 +2,8 @@
  *
  * Rows in words: each reason to doubt a row is named where it holds, and only there. */
 #include "harness/measure/explain.h"
-#include "harness/table/remarks.h"
 #include "tests/support/run_folder.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 TestSuite(explain, .init = folder_make, .fini = folder_remove, .timeout = 240);

@@ -5,7 +5,6 @@
 #include "tests/support/ranked.h"
 #include "tests/support/run_folder.h"
 
-#include <stdlib.h>
 
 TestSuite(ranking_networks, .init = folder_make, .fini = folder_remove, .timeout = 60);
 

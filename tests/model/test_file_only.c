@@ -4,7 +4,6 @@
  * or stands here with the reason why not. */
 #include "variants/model/attention/around.h"
 #include "variants/model/config/keys.h"
-#include "variants/parts/mem.h"
 #include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 

@@ -4,7 +4,6 @@
  * equations: tests/check/test_op_cases.c, tests/golden/. */
 #include "tests/support/failure.h"
 #include "tests/support/set_choice.h"
-#include "variants/parts/gate.h"
 #include "variants/parts/parts.h"
 #include "variants/variant.h"
 

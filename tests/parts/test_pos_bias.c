@@ -10,7 +10,6 @@
 #include "variants/model/optimise/optimizer.h"
 
 #include <criterion/parameterized.h>
-#include <string.h>
 
 /* ---- slopes of ALiBi ----------------------------------------------------------------------- */
 

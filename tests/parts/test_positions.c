@@ -10,7 +10,6 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 static const int64_t far[] = {0, 1, 77, 127, 128, 129, 4095, 4096, 65535, 65536};
 enum { FARTHEST = 65536 };

@@ -2,7 +2,6 @@
  *
  * The choices of a model beside its variant, and what the tables record of them: axes of words, and
  * columns that name the model. */
-#include "harness/measure/result.h"
 #include "harness/table/case_row.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"

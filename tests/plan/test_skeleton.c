@@ -5,11 +5,9 @@
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
 #include "variants/model/config/control.h"
-#include "variants/model/config/keys.h"
 #include "variants/model/config/skeleton.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
 
 TestSuite(skeleton, .timeout = 120);
 

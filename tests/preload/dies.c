@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
 /* ISO C has no conversion from void * to a function; POSIX has it, for dlsym. */
 #pragma GCC diagnostic ignored "-Wpedantic"

@@ -7,7 +7,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 TestSuite(bisect, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -6,7 +6,6 @@
 #include "tests/support/tmp_folder.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 TestSuite(corpus_fetch, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -11,7 +11,6 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { B = 2, L = 7, M = 9, K = L + M };

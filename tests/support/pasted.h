@@ -7,8 +7,6 @@
 #include "variants/base/base.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PASTED_LINE = 4096 };

@@ -8,8 +8,6 @@
 #include "utf8_put.h"
 
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 
 /* How files write byte b: the others than what can be seen in order from U+0100 on. */
 static inline void tiny_byte_name(char name[static 5], int b)

@@ -5,7 +5,6 @@
 #include "tests/support/tiny_tokenizer.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 
 TestSuite(tokenizer_cuts, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

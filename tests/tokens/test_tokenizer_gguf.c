@@ -4,7 +4,6 @@
 #include "tests/support/gguf_file.h"
 #include "tests/support/tiny_tokenizer.h"
 
-#include <stdlib.h>
 
 TestSuite(tokenizer_gguf, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -7,7 +7,6 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 
 TestSuite(tokenizer_gguf_keys, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

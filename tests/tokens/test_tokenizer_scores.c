@@ -9,7 +9,6 @@
 #include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 
 TestSuite(tokenizer_scores, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -6,7 +6,6 @@
 #include "tests/support/tmp_folder.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

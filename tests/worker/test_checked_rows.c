@@ -8,7 +8,6 @@
 #include "tests/support/started_job.h"
 
 #include <criterion/parameterized.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"
 
-#include <string.h>
 
 /* The only case of a line. */
 static size_t cache_of(const char *line)

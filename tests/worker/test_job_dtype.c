@@ -9,7 +9,6 @@
 #include "tests/support/started_job.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SMALL                                                                                      \

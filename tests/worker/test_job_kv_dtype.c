@@ -7,8 +7,6 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/started_job.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { KV_TYPES = 3 }; /* f32, bf16, q8 */

@@ -2,7 +2,6 @@
  *
  * What programs that are already compiled rely on: the symbols of the library, the layout of the
  * public structs, and that a struct of an older header is taken. */
-#include "tests/support/kernel/library.h"
 #include "tests/support/program.h"
 #include "variants/backends/library/inner.h"
 

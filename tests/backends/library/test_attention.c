@@ -2,13 +2,11 @@
  *
  * Attention through the library: what each argument means, and what is refused. */
 #include "tests/support/kernel/library.h"
-#include "variants/base/arena.h"
 #include "variants/base/rng.h"
 
 #include <limits.h>
 #include <math.h>
 #include <omp.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

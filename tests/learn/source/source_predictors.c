@@ -3,7 +3,6 @@
  * Predictors of the generated sources, written from their definitions. */
 #include "source_predictors.h"
 
-#include <math.h>
 #include <string.h>
 
 uint8_t source_text[SOURCE_TEXT];

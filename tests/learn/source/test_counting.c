@@ -9,7 +9,6 @@
 #include "tests/support/score_line.h"
 
 #include <math.h>
-#include <string.h>
 
 TestSuite(counting, .timeout = 120);
 

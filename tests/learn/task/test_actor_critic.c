@@ -7,7 +7,6 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 enum { B = 3, L = 7, A = 4, V = 6, ROWS = B * L };
 

@@ -3,12 +3,10 @@
  * What chance decides in a training, objective by objective, and which seed decides it: --seed the
  * weights, the masks, the hidden tokens and the actions, seed=N of a source or task its text. Each draw
  * is watched with all others held. */
-#include "harness/learn/train/train_options.h"
 #include "tests/support/open_trainer.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <xxhash.h>
 
 TestSuite(train_draws, .timeout = 120);

@@ -14,7 +14,6 @@
 #include "variants/base/safetensors.h"
 
 #include <math.h>
-#include <string.h>
 
 TestSuite(train_long, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

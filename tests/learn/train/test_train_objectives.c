@@ -7,7 +7,6 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 
 TestSuite(train_objectives, .timeout = 120);
 

@@ -4,7 +4,6 @@
  * which no two are alike, and each is computed back from what the training did. An option without a row
  * fails. */
 #include "harness/cli/option_table.h"
-#include "harness/learn/train/train_options.h"
 #include "tests/support/command_line.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/program.h"

@@ -3,7 +3,6 @@
  * What the steps of a training see of a text is what its validation sees: the same memory before the
  * first token, carried alike from segment to segment, and the same tokens scored. */
 #include "harness/learn/source/masked.h"
-#include "harness/learn/train/train_options.h"
 #include "tests/support/command_line.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/tmp_folder.h"

@@ -2,7 +2,6 @@
  *
  * Which part of which text is trained on and which validates, on every way that a text comes in: the
  * parts share no token and are the whole together, and a training reads its own one only. */
-#include "harness/learn/train/train_options.h"
 #include "harness/learn/train/train_texts.h"
 #include "tests/support/command_line.h"
 #include "tests/support/open_trainer.h"

@@ -8,7 +8,6 @@
 #include "tests/support/tmp_folder.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 TestSuite(gguf_model, .init = folder_make, .fini = folder_remove, .timeout = 120);

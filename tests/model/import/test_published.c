@@ -8,7 +8,6 @@
 #include "variants/model/lm/lm.h"
 
 #include <math.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(published, .init = folder_make, .fini = folder_remove, .timeout = 240);

@@ -3,7 +3,6 @@
  * Each key of config.json: without it, with its usual value spelled out, and with another value, a
  * model computes what the publisher's program does (tests/golden-import/keys.json, by
  * scripts/crosscheck/keys.py), or is refused. */
-#include "harness/check/guarded.h"
 #include "tests/support/published_folder.h"
 #include "variants/model/config/keys.h"
 #include "variants/model/import/weights.h"

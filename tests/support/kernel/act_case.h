@@ -10,8 +10,6 @@
 #include "tests/support/open_engine.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* Operands of act [rows,n], and of glu, whose a and b are columns of one [rows,ld]. */
 struct units {
