@@ -2,11 +2,10 @@
  *
  * bench generate: the likeliest text is that of forward passes over all of it, whichever way the
  * past is kept; a seed repeats a drawn text; what has no meaning is refused. */
+#include "tests/support/loaded.h"
 #include "tests/support/program.h"
 #include "tests/support/tiny_tokenizer.h"
 #include "tests/support/tmp_folder.h"
-#include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,25 +34,15 @@ static void train(const char *variant)
 static int32_t likeliest(const struct weights *w, const struct config *c, const int32_t *ids, int n)
 {
     struct engine g;
-    struct arena a = {0};
     struct lm m;
     int32_t best = 0;
 
-    MUST(engine_open(&g, "ref", 1, NULL, &failure));
-    MUST(lm_init(&m, c, &failure));
-    MUST(params_hold(&m.params, c->dtype, c->act_dtype, &g, &failure));
-    for (int pass = 0; pass < 2; pass++) {
-        MUST(lm_bind(&m, &g, MEM_NONE, (struct extent){1, n, 0}, &a, &failure));
-        if (pass == 0)
-            cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure), OK);
-    }
+    bind_model(&m, &g, c, MEM_NONE, (struct extent){1, n, 0});
     MUST(weights_load(w, &m.params, &failure));
     lm_build_tables(&m, &g);
     lm_forward(&m, &g, ids, 1, n, 1, NULL, NULL);
     for (int i = 1; i < c->V; i++)
         best = m.logits[i] > m.logits[best] ? i : best;
-    lm_free(&m);
-    arena_release(&a);
     return best;
 }
 

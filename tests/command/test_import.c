@@ -3,11 +3,10 @@
  * Published models on the command line: bench import, bench list models, bench check --golden of
  * their folders, and faults of theirs as exit codes. */
 #include "harness/util/lock.h"
+#include "tests/support/loaded.h"
 #include "tests/support/program.h"
 #include "tests/support/published_folder.h"
 #include "tests/support/tiny_tokenizer.h"
-#include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 #include <sys/stat.h>
 
@@ -18,28 +17,19 @@ static float *logits_in(enum elem dtype, const char *path, size_t *n)
 {
     enum { L = 5 };
     static const int32_t tokens[L] = {3, 1, 4, 1, 5};
-    struct arena a = {0};
     struct engine g;
     struct weights w;
     struct lm m;
 
     MUST(weights_open(&w, path, &failure));
-    MUST(engine_open(&g, "ref", 1, NULL, &failure));
-    MUST(lm_init(&m, &w.config, &failure));
-    MUST(params_hold(&m.params, dtype, ROWS_F32, &g, &failure));
-    MUST(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &failure));
-    MUST(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure));
-    MUST(lm_bind(&m, &g, MEM_NONE, (struct extent){1, L, 0}, &a, &failure));
+    w.config.dtype = dtype;
+    bind_model(&m, &g, &w.config, MEM_NONE, (struct extent){1, L, 0});
     MUST(weights_load(&w, &m.params, &failure));
+    weights_close(&w);
     lm_build_tables(&m, &g);
     lm_forward(&m, &g, tokens, 1, L, L, NULL, NULL);
-    *n = (size_t)L * (size_t)w.config.V;
-    float *const logits = room(*n, sizeof(*logits));
-    memcpy(logits, m.logits, *n * sizeof(*logits));
-    lm_free(&m);
-    arena_release(&a);
-    weights_close(&w);
-    return logits;
+    *n = (size_t)L * (size_t)m.c.V;
+    return m.logits;
 }
 
 static float *logits_of(const char *path, size_t *n) { return logits_in(ELEM_F32, path, n); }
@@ -66,7 +56,6 @@ Test(import, is_the_same_model)
                                          "mistral_window", "qwen2_bias",        "qwen3_qknorm"};
 
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        struct safetensors s;
         size_t n, same_n;
         published_copy(models[i]);
         published_write("tokenizer.json", "{}", 2);
@@ -74,11 +63,10 @@ Test(import, is_the_same_model)
         const char *path = in_folder("out.safetensors");
         float *const a = logits_of(published_path(""), &n), *const b = logits_of(path, &same_n);
         cr_expect(n == same_n && memcmp(a, b, n * sizeof(*a)) == 0, "%s", models[i]);
-        MUST(safetensors_open(&s, path, &failure));
+        const struct safetensors s = tensors_of(path);
         cr_expect_str_eq(safetensors_meta(&s, "source"), "model");
         cr_expect_str_eq(safetensors_meta(&s, "unit"), "token");
         cr_expect_str_eq(safetensors_meta(&s, "tokenizer"), "out.safetensors.tokenizer");
-        safetensors_close(&s);
         path = in_folder("out.safetensors.tokenizer/tokenizer.json");
         cr_expect_eq(access(path, R_OK), 0);
     }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Training that goes on from published weights: what changes, what stays, and what is refused. */
+#include "tests/support/loaded.h"
 #include "tests/support/program.h"
 #include "tests/support/published_folder.h"
-#include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -30,31 +29,6 @@ static void write_ids(const char *name, bool header)
     folder_put(name, header ? ids : ids + HEADER, sizeof(*ids) * (header ? HEADER + N : N));
 }
 
-struct loaded {
-    struct lm m;
-    struct arena a;
-};
-
-static void load(struct loaded *to, const char *path)
-{
-    struct weights w;
-
-    *to = (struct loaded){0};
-    MUST(weights_open(&w, path, &failure));
-    MUST(lm_init(&to->m, &w.config, &failure));
-    params_place(&to->m.params, &to->a);
-    MUST(arena_place(&to->a, HUGE_NEVER, NULL, NULL, &failure));
-    params_place(&to->m.params, &to->a);
-    MUST(weights_load(&w, &to->m.params, &failure));
-    weights_close(&w);
-}
-
-static void unload(struct loaded *l)
-{
-    lm_free(&l->m);
-    arena_release(&l->a);
-}
-
 static __attribute__((format(printf, 1, 2))) void run_fine(const char *fmt, ...)
 {
     char line[2 * FILE_PATH];
@@ -78,11 +52,9 @@ static const char *golden(const char *name)
 
 static void expect_meta(const char *name, const char *key, const char *want)
 {
-    struct safetensors s;
+    const struct safetensors s = tensors_of(in_folder(name));
 
-    MUST(safetensors_open(&s, in_folder(name), &failure));
     cr_expect_str_eq(safetensors_meta(&s, key), want);
-    safetensors_close(&s);
 }
 
 /* Of every kind of published model: parameters of the pattern move, all others have the bits that
@@ -116,16 +88,16 @@ Test(train_from, changes_what_it_is_told_to)
     write_ids("ids.bin", true);
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         const char *const path = golden(models[i]);
-        struct loaded before, after;
+        struct lm before, after;
         int moved = 0, kept = 0;
         run_fine("train --from %s --tokens ids.bin --train-only 'layers.1.*' --ckpt "
                  "out.safetensors --force --steps 3" SHORT,
                  path);
-        load(&before, path);
-        load(&after, in_folder("out.safetensors"));
-        cr_assert_eq(before.m.params.n, after.m.params.n);
-        for (int k = 0; k < before.m.params.n; k++) {
-            const struct param *const a = &before.m.params.v[k], *const b = &after.m.params.v[k];
+        load_model(&before, path);
+        load_model(&after, in_folder("out.safetensors"));
+        cr_assert_eq(before.params.n, after.params.n);
+        for (int k = 0; k < before.params.n; k++) {
+            const struct param *const a = &before.params.v[k], *const b = &after.params.v[k];
             const bool same = memcmp(a->data, b->data, a->n * sizeof(float)) == 0;
             const bool told = strncmp(a->name, "layers.1.", strlen("layers.1.")) == 0;
             cr_expect(told || same, "%s: %s moved", models[i], a->name);
@@ -133,8 +105,6 @@ Test(train_from, changes_what_it_is_told_to)
             kept += same;
         }
         cr_expect(moved > 3 && kept > 3, "%s: %d moved, %d kept", models[i], moved, kept);
-        unload(&before);
-        unload(&after);
     }
 }
 
@@ -210,7 +180,7 @@ static double loss_of(const char *ckpt)
 Test(train_from, learns_and_resumes)
 {
     const char *const path = golden("llama_gqa_bf16");
-    struct loaded a, b;
+    struct lm a, b;
 
     write_ids("ids.bin", false);
     for (int parts = 1; parts <= 2; parts++)
@@ -218,14 +188,11 @@ Test(train_from, learns_and_resumes)
                  "--steps 40 --stop-at %d" SHORT,
                  path, parts, 40 / parts);
     run_fine("train --ckpt 2.safetensors --resume --stop-at 40 -q");
-    load(&a, in_folder("1.safetensors"));
-    load(&b, in_folder("2.safetensors"));
-    for (int k = 0; k < a.m.params.n; k++)
-        cr_expect_eq(
-            memcmp(a.m.params.v[k].data, b.m.params.v[k].data, a.m.params.v[k].n * sizeof(float)),
-            0, "%s", a.m.params.v[k].name);
-    unload(&a);
-    unload(&b);
+    load_model(&a, in_folder("1.safetensors"));
+    load_model(&b, in_folder("2.safetensors"));
+    for (int k = 0; k < a.params.n; k++)
+        cr_expect_arr_eq(a.params.v[k].data, b.params.v[k].data, a.params.v[k].n * sizeof(float),
+                         "%s", a.params.v[k].name);
     /* Random weights know nothing of 60 ids that come in turn: more than log 60 at first. */
     cr_expect_gt(loss_of(path), 4.0);
     cr_expect_lt(loss_of("1.safetensors"), 3.0);

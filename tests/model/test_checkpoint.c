@@ -3,18 +3,16 @@
  * Models on disk: the meaning of metadata, and error texts that name the file and the key or
  * tensor. */
 #include "tests/support/edited_file.h"
+#include "tests/support/loaded.h"
 #include "tests/support/model.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/model/checkpoint/checkpoint.h"
 
 static enum status read_config(const char *path, struct config *c, struct err *e)
 {
-    struct safetensors s;
+    const struct safetensors s = tensors_of(path);
 
-    cr_assert_eq(safetensors_open(&s, path, e), OK, "%s", e->msg);
-    const enum status st = checkpoint_config(&s, "param.", c, e);
-    safetensors_close(&s);
-    return st;
+    return checkpoint_config(&s, "param.", c, e);
 }
 
 static struct config golden_config(const char *name)
@@ -177,50 +175,28 @@ Test(checkpoint, nonsense_names_its_key, .init = folder_make, .fini = folder_rem
 
 /* ---- tensors ------------------------------------------------------------------------------ */
 
-struct loaded {
-    struct lm m;
-    struct arena a;
-};
-
-static enum status load(struct loaded *x, const char *path, struct err *e)
+static enum status load(const char *path, struct err *e)
 {
-    struct safetensors s;
+    const struct safetensors s = tensors_of(path);
     struct config c;
+    struct lm m;
 
-    *x = (struct loaded){0};
-    cr_assert_eq(safetensors_open(&s, path, e), OK, "%s", e->msg);
     cr_assert_eq(checkpoint_config(&s, "param.", &c, e), OK, "%s", e->msg);
-    cr_assert_eq(lm_init(&x->m, &c, e), OK, "%s", e->msg);
-    struct params *const p = &x->m.params;
-    params_place(p, &x->a);
-    cr_assert_eq(arena_place(&x->a, HUGE_NEVER, NULL, NULL, NULL), OK);
-    params_place(p, &x->a);
-    const enum status st = checkpoint_load(&s, "param.", p, e);
+    place_model(&m, &c);
+    const struct params *const p = &m.params;
+    const enum status st = checkpoint_load(&s, "param.", &m.params, e);
     for (int i = 0; st == OK && i < p->n; i++) {
         char name[TENSOR_NAME];
         snprintf(name, sizeof(name), "param.%s", p->v[i].name);
         const struct tensor *t = safetensors_find(&s, name);
         cr_expect_arr_eq(p->v[i].data, t->data, t->n * sizeof(float), "%s", name);
     }
-    safetensors_close(&s);
     return st;
-}
-
-static void drop(struct loaded *x)
-{
-    arena_release(&x->a);
-    lm_free(&x->m);
 }
 
 static const char shaw[] = "tests/golden/lm_shaw_post.safetensors";
 
-Test(checkpoint, values_arrive)
-{
-    struct loaded x;
-
-    cr_expect_eq(load(&x, shaw, &failure), OK, "%s", failure.msg);
-    drop(&x);
-}
+Test(checkpoint, values_arrive) { MUST(load(shaw, &failure)); }
 
 Test(checkpoint, wrong_tensors, .init = folder_make, .fini = folder_remove)
 {
@@ -241,11 +217,9 @@ Test(checkpoint, wrong_tensors, .init = folder_make, .fini = folder_remove)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char path[FILE_PATH];
-        struct loaded x;
         folder_path(path, "edited.safetensors");
         edited_file(path, shaw, &cases[i].edit);
-        REFUSED(load(&x, path, &failure), E_IO, path, cases[i].text);
-        drop(&x);
+        REFUSED(load(path, &failure), E_IO, path, cases[i].text);
     }
 }
 
@@ -259,20 +233,18 @@ static void there_and_back(const struct config *c)
     const struct extent max = {1, 6, 0};
     char path[FILE_PATH];
     struct model m, n;
-    struct safetensors s;
     struct config back;
 
     folder_path(path, "model.safetensors");
     model_open(&m, c, "ref", 1, MEM_NONE, max);
     MUST(checkpoint_save(path, c, &m.lm.params, &from, &failure));
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     MUST(checkpoint_config(&s, "", &back, &failure));
     cr_expect(back.variant == c->variant && back.mem_len == 4 && back.max_seq == 6);
     model_open(&n, &back, "ref", 1, MEM_NONE, max);
     for (int i = 0; i < n.lm.params.n; i++)
         n.lm.params.v[i].data[0] = NAN;
     MUST(checkpoint_load(&s, "", &n.lm.params, &failure));
-    safetensors_close(&s);
     float *want = model_stream(&m, 0, 1, 6, 6), *got = model_stream(&n, 0, 1, 6, 6);
     cr_expect_arr_eq(got, want, (size_t)(6 * c->V) * sizeof(float), "%s", c->variant->name);
 }
@@ -295,7 +267,6 @@ Test(checkpoint, keys_that_nothing_obeys, .init = folder_make, .fini = folder_re
         {"rope_base", "500"}, {"features", "8"}, {"wiring", "pre"}, {"out_gate", "sigmoid"}};
     struct config c = config_default(variant_find("rwkv6"), 12, 2, 6, 24, 2, 23);
     char path[FILE_PATH], edited[FILE_PATH];
-    struct safetensors s;
     struct config back;
 
     folder_path(edited, "edited.safetensors");
@@ -303,9 +274,8 @@ Test(checkpoint, keys_that_nothing_obeys, .init = folder_make, .fini = folder_re
     save_model(path, &c);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         edited_file(edited, path, &(struct edit){.key = keys[i][0], .value = keys[i][1]});
-        MUST(safetensors_open(&s, edited, &failure));
+        const struct safetensors s = tensors_of(edited);
         REFUSED(checkpoint_lm(&s, &back, &failure), E_IO, keys[i][0]);
-        safetensors_close(&s);
     }
 }
 
@@ -321,15 +291,13 @@ Test(checkpoint, gates_that_an_option_chooses, .init = folder_make, .fini = fold
     for (size_t i = 0; i < ARRAY_LEN(chosen); i++) {
         struct config c = config_default(variant_find(chosen[i].variant), 12, 2, 6, 24, 2, 23),
                       back;
-        struct safetensors s;
         char path[FILE_PATH];
         c.max_seq = 6;
         c.out_gate = chosen[i].gate;
         save_model(path, &c);
-        MUST(safetensors_open(&s, path, &failure));
+        const struct safetensors s = tensors_of(path);
         cr_expect_eq(checkpoint_lm(&s, &back, &failure), OK, "%s", failure.msg);
         cr_expect_eq(back.out_gate, chosen[i].gate, "%s", chosen[i].variant);
-        safetensors_close(&s);
     }
 }
 

@@ -3,6 +3,7 @@
  * Every row that says something of a model, there and back: one value is changed in a model that
  * takes it, the model is saved and loaded, and all rows are compared. A row that is not written,
  * not read, or written as another loses the change. */
+#include "tests/support/loaded.h"
 #include "tests/support/set_choice.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/model/attention/around.h"
@@ -10,7 +11,6 @@
 #include "variants/model/config/choices.h"
 #include "variants/model/config/keys.h"
 #include "variants/model/config/settings.h"
-#include "variants/model/lm/lm.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/parts.h"
 
@@ -23,17 +23,11 @@ TestSuite(keys, .init = folder_make, .fini = folder_remove, .timeout = 120);
 static void save(const char *path, const struct config *c)
 {
     const struct provenance from = {.unit = "byte", .corpus = "text", .step = 3, .seed = 5};
-    struct arena a = {0};
     struct lm m;
 
-    MUST(lm_init(&m, c, &failure));
-    params_place(&m.params, &a);
-    MUST(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure));
-    params_place(&m.params, &a);
+    place_model(&m, c);
     params_init(&m.params, 1, 1);
     MUST(checkpoint_save(path, c, &m.params, &from, &failure));
-    arena_release(&a);
-    lm_free(&m);
 }
 
 static void expect_row(const struct choice *row, const void *got, const void *want,
@@ -63,21 +57,19 @@ static bool is_in_tensors(const struct choice *row, const struct config *c)
 static void there_and_back(const struct config *c, const char *changed)
 {
     char path[FILE_PATH];
-    struct safetensors s;
     struct config back;
     struct lm m;
     const struct choice *row;
 
     folder_path(path, "model.safetensors");
     save(path, c);
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     cr_assert_eq(checkpoint_config(&s, "", &back, &failure), OK, "%s with %s: %s", c->variant->name,
                  changed, failure.msg);
     MUST(lm_init(&m, &back, &failure));
     cr_expect_eq(checkpoint_fits(&s, "", &m.params, &failure), OK, "%s with %s: %s",
                  c->variant->name, changed, failure.msg);
     lm_free(&m);
-    safetensors_close(&s);
     cr_expect(back.variant == c->variant && back.pos == c->pos && back.mixer == c->mixer &&
                   back.attn_extra == c->attn_extra && back.qkv_map == c->qkv_map,
               "%s with %s: other parts", c->variant->name, changed);
@@ -97,15 +89,13 @@ static void there_and_back(const struct config *c, const char *changed)
 static void expect_language_model(const struct config *c, const char *changed)
 {
     char path[FILE_PATH];
-    struct safetensors s;
     struct config back;
 
     folder_path(path, "model.safetensors");
     save(path, c);
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     cr_expect_eq(checkpoint_lm(&s, &back, &failure), OK, "%s with %s: %s", c->variant->name,
                  changed, failure.msg);
-    safetensors_close(&s);
 }
 
 /* What no option chooses is as the variant has it, or the key is named in which it is not. */
@@ -118,18 +108,15 @@ Test(keys, another_part_is_of_another_variant)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct config c = config_default(variant_find(cases[i].variant), 12, 2, 6, 16, 2, 11);
         char path[FILE_PATH], says[64];
-        struct safetensors s;
         struct config back;
-        struct err e = {""};
         c.max_seq = 8;
         set_choice(&c, cases[i].key, cases[i].value);
         folder_path(path, "model.safetensors");
         save(path, &c);
-        cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
-        cr_expect_neq(checkpoint_lm(&s, &back, &e), OK, "%s", cases[i].key);
+        const struct safetensors s = tensors_of(path);
+        cr_expect_neq(checkpoint_lm(&s, &back, &failure), OK, "%s", cases[i].key);
         snprintf(says, sizeof(says), "metadata %s is not that", cases[i].key);
-        HAS(e.msg, says);
-        safetensors_close(&s);
+        HAS(failure.msg, says);
     }
 }
 

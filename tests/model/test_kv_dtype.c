@@ -3,6 +3,7 @@
  * A cache of narrower keys and values: every token reads the same numbers, however a text is cut.
  */
 #include "tests/support/kernel/simd.h"
+#include "tests/support/loaded.h"
 #include "tests/support/model.h"
 #include "variants/model/lm/key_steps.h"
 
@@ -79,19 +80,12 @@ static struct key_steps steps_with(float times)
     enum { L = 16, D = 12 };
     struct config c = config_default(variant_find("alibi"), D, 3, 4, 17, 2, 11);
     struct engine g;
-    struct arena a = {0};
     struct lm m;
     int32_t ids[L];
 
     for (int i = 0; i < L; i++)
         ids[i] = i % 11;
-    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &failure), OK);
-    MUST(lm_init(&m, &c, &failure));
-    for (int pass = 0; pass < 2; pass++) {
-        MUST(lm_bind(&m, &g, MEM_KV, (struct extent){1, L, L}, &a, &failure));
-        if (pass == 0)
-            cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure), OK);
-    }
+    bind_model(&m, &g, &c, MEM_KV, (struct extent){1, L, L});
     params_init(&m.params, 1, 1);
     const struct param *const k = params_find(&m.params, "layers.1.attn.k.weight");
     cr_assert(k);
@@ -101,10 +95,7 @@ static struct key_steps steps_with(float times)
     cr_expect(isnan(key_steps(&m).steps));
     lm_forward(&m, &g, ids, 1, L, 1, NULL, NULL);
     lm_commit(&m, L);
-    const struct key_steps s = key_steps(&m);
-    lm_free(&m);
-    arena_release(&a);
-    return s;
+    return key_steps(&m);
 }
 
 Test(kv_dtype, one_large_channel_leaves_few_steps)

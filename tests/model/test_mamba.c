@@ -3,6 +3,7 @@
  * Mamba: its layer against the equations in double, in one segment and in several with the states
  * carried on, on every backend; gradients against finite differences; sizes and initial values. */
 #include "tests/support/bound_layer.h"
+#include "tests/support/loaded.h"
 #include "variants/model/config/settings.h"
 
 #include <criterion/parameterized.h>
@@ -136,7 +137,6 @@ Test(mamba, sizes_and_initial_values)
     const struct variant *const v = variant_find("mamba");
     struct config c;
     struct params p = {0};
-    struct arena a = {0};
     struct sublayers s;
     int dh, F;
     size_t n = 0;
@@ -148,15 +148,11 @@ Test(mamba, sizes_and_initial_values)
     for (int i = 0; i < p.n; i++)
         n += p.v[i].n;
     cr_expect(n > 4 * 192 * 192 && n < 5 * 192 * 192, "%zu", n);
-    params_place(&p, &a);
-    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure), OK);
-    params_place(&p, &a);
+    place_params(&p);
     params_init(&p, SEED, 1);
     const struct param *const rates = params_find(&p, "attn.A_log");
     cr_assert(rates && rates->rank == 2 && rates->shape[0] == 256 && rates->shape[1] == 16);
     for (int i = 0; i < 256 * 16; i++)
         cr_assert_float_eq(rates->data[i], log(1 + i % 16), 4 * U);
     sublayers_free(&s);
-    params_free(&p);
-    arena_release(&a);
 }

@@ -2,25 +2,17 @@
  *
  * The list of a model's tensors: shapes and names as declared, values a function of seed and name
  * alone. */
-#include "tests/support/failure.h"
+#include "tests/support/loaded.h"
 #include "variants/variant.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static void place(struct params *p, struct arena *a)
-{
-    *a = (struct arena){0};
-    params_place(p, a);
-    MUST(arena_place(a, HUGE_NEVER, NULL, NULL, &failure));
-    params_place(p, a);
-}
-
 Test(params, keep_names_shapes_and_order)
 {
     struct params p = {0};
-    struct arena a;
+    struct arena counting = {0};
     const int cube[] = {2, 3, 4};
 
     cr_expect_eq(params_matrix(&p, 5, 7, "layers.3.", "attn.q.weight"), 0);
@@ -31,9 +23,8 @@ Test(params, keep_names_shapes_and_order)
     cr_expect_eq(params_find(&p, "layers.3.attn.q.weight"), &p.v[0]);
     cr_expect_eq(params_find(&p, "t.9"), &p.v[2]);
     cr_expect_null(params_find(&p, "t."));
-    place(&p, &a);
-    cr_expect_eq(a.part[PART_WEIGHTS], sizeof(float) * (35 + 6 + 24));
-    arena_release(&a);
+    params_place(&p, &counting);
+    cr_expect_eq(counting.part[PART_WEIGHTS], sizeof(float) * (35 + 6 + 24));
     params_free(&p);
     cr_expect(p.n == 0 && !p.v);
 }
@@ -43,7 +34,6 @@ Test(params, values_depend_on_seed_and_name_only)
 {
     enum { N = 100 };
     struct params p = {0}, q = {0};
-    struct arena a, b;
     char name[16];
 
     for (int i = 0; i < N; i++) {
@@ -53,7 +43,7 @@ Test(params, values_depend_on_seed_and_name_only)
         params_vector(&q, INIT_ZERO, 0, 2, "other.", name);
         params_matrix(&q, 3, 5, "", name);
     }
-    place(&p, &a), place(&q, &b);
+    place_params(&p), place_params(&q);
     params_init(&p, 7, 1), params_init(&q, 7, 3);
     for (int i = 0; i < N; i++) {
         const struct param *same = params_find(&q, p.v[i].name);
@@ -66,8 +56,6 @@ Test(params, values_depend_on_seed_and_name_only)
     cr_expect_neq(params_find(&q, "x.0")->data[0], before);
     params_init(&q, 7, 1);
     cr_expect_eq(params_find(&q, "x.0")->data[0], before);
-    arena_release(&a), arena_release(&b);
-    params_free(&p), params_free(&q);
 }
 
 /* Mean and deviation of n draws: five standard errors of each, one in a million; the seed is fixed,
@@ -89,7 +77,6 @@ static void expect_spread(const struct param *p, double mean, double sd)
 Test(params, each_rule_has_its_spread)
 {
     struct params p = {0};
-    struct arena a;
     const int shape[] = {400, 25};
 
     params_add(&p, INIT_LINEAR, 0, 2, shape, "%s", "linear");
@@ -98,7 +85,7 @@ Test(params, each_rule_has_its_spread)
     params_add(&p, INIT_ONE, 0, 2, shape, "%s", "one");
     params_add(&p, INIT_ZERO, 0, 2, shape, "%s", "zero");
     params_add(&p, INIT_CONST, 2, 2, shape, "%s", "const");
-    place(&p, &a);
+    place_params(&p);
     params_init(&p, 1, 1);
     expect_spread(&p.v[0], 0, 0.2); /* 1 / sqrt(25) */
     expect_spread(&p.v[1], 0, 0.2);
@@ -106,8 +93,6 @@ Test(params, each_rule_has_its_spread)
     expect_spread(&p.v[3], 1, 0.02);
     expect_spread(&p.v[4], 0, 0.02);
     expect_spread(&p.v[5], 2, 0);
-    arena_release(&a);
-    params_free(&p);
 }
 
 /* Rows from one end to the other, with powers of their own; logarithms of 1, 2, 3. */
@@ -117,7 +102,6 @@ Test(params, ramps_and_counts)
     static const float open[] = {0, 1.f / 3, 2.f / 3};
     const int rows[] = {2, 3};
     struct params p = {0};
-    struct arena a;
 
     params_ramp(&p, params_add(&p, INIT_RAMP, 0, 2, rows, "%s", "ramp"),
                 (struct ramp){.from = 4, .to = 3, .power = {1, 2}});
@@ -126,7 +110,7 @@ Test(params, ramps_and_counts)
     params_ramp(&p, params_vector(&p, INIT_ZERO, 0, 1, "", "one"),
                 (struct ramp){.from = 7, .to = 1, .power = {1}});
     params_add(&p, INIT_LOG_COUNT, 0, 2, rows, "%s", "count");
-    place(&p, &a);
+    place_params(&p);
     params_init(&p, 1, 1);
     for (int i = 0; i < 3; i++) {
         cr_expect_float_eq(p.v[0].data[i], 4 - halves[i], 1e-6f);
@@ -136,8 +120,6 @@ Test(params, ramps_and_counts)
         cr_expect_eq(p.v[3].data[3 + i], p.v[3].data[i]);
     }
     cr_expect_eq(p.v[2].data[0], 7);
-    arena_release(&a);
-    params_free(&p);
 }
 
 /* Norms, biases and tables begin as in papers; maps as in a benchmark. */
@@ -147,12 +129,11 @@ Test(params, what_training_begins_with)
     static const enum init kinds[] = {INIT_OFF, INIT_ZERO, INIT_ONE, INIT_TABLE, INIT_LINEAR};
     static const double mean[] = {0, 0, 1, 0, 0}, sd[] = {0, 0, 0, 0.02, 0.125};
     struct params p = {0}, q = {0};
-    struct arena a, b;
 
     for (struct params *each = &p; each; each = each == &p ? &q : NULL)
         for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
             params_add(each, kinds[k], 0, 2, (const int[]){ROWS, N}, "t%zu", k);
-    place(&p, &a), place(&q, &b);
+    place_params(&p), place_params(&q);
     params_init(&p, 7, 1), params_init_training(&q, 7, 1, 1);
     for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
         double off = 0, square = 0, spread = 0;
@@ -166,8 +147,6 @@ Test(params, what_training_begins_with)
         cr_expect(spread > ROWS * N * 0.01, "a benchmark's t%zu: %g", k, spread);
     }
     cr_expect_arr_eq(p.v[4].data, q.v[4].data, ROWS * N * sizeof(float));
-    arena_release(&a), arena_release(&b);
-    params_free(&p), params_free(&q);
 }
 
 /* Values, gradients and the packed form of three matrices as one; odd widths, a neighbour on each
@@ -177,7 +156,7 @@ Test(params, a_stack_is_one_matrix)
     enum { IN = 7 };
     static const int out[] = {5, 4, 9};
     struct params p = {0}, alone = {0};
-    struct arena a, b;
+    struct arena counting = {0};
     char name[] = "w0";
 
     for (int i = 0; i < 3; i++) {
@@ -187,19 +166,18 @@ Test(params, a_stack_is_one_matrix)
     }
     params_vector(&p, INIT_ONE, 0, 3, "", "behind");
     params_stack(&p, 0, 3);
-    place(&p, &a), place(&alone, &b);
+    params_place(&p, &counting);
+    cr_expect_eq(counting.part[PART_WEIGHTS], sizeof(float) * (18 * IN + 3));
+    place_params(&p), place_params(&alone);
     params_init(&p, 7, 1), params_init(&alone, 7, 1);
     cr_expect_eq(param_out(&p.v[0]), 18);
     cr_expect_eq(param_out(&p.v[1]), 4);
-    cr_expect_eq(a.part[PART_WEIGHTS], sizeof(float) * (18 * IN + 3));
     for (int i = 0; i < 3; i++) {
         cr_expect_eq(p.v[i].n, (size_t)(out[i] * IN));
         cr_expect_arr_eq(p.v[i].data, alone.v[i].data, p.v[i].n * sizeof(float));
         cr_expect(i == 0 || p.v[i].data == p.v[i - 1].data + p.v[i - 1].n);
     }
     cr_expect(p.v[3].data >= p.v[2].data + p.v[2].n);
-    arena_release(&a), arena_release(&b);
-    params_free(&p), params_free(&alone);
 }
 
 /* Two lists, one with the matrices stacked and one with them in one tensor, pack to the same. */
@@ -216,6 +194,7 @@ static void pack_one(struct params *p, const struct engine *g, struct arena *a)
     for (int i = 0; i < p->n; i++)
         for (size_t j = 0; j < p->v[i].n; j++)
             p->v[i].data[j] = (float)(100 * i) + (float)j;
+    kept_copy(p, sizeof(*p));
 }
 
 static void expect_same_packed(const struct engine *g)
@@ -240,8 +219,6 @@ static void expect_same_packed(const struct engine *g)
         cr_expect_arr_eq(stack.v[0].packed, whole.v[0].packed, n * sizeof(float), "%s",
                          g->backend->name);
     }
-    arena_release(&a), arena_release(&b);
-    params_free(&stack), params_free(&whole);
 }
 
 Test(params, a_stack_packs_as_one_matrix)

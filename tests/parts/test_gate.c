@@ -2,7 +2,7 @@
  *
  * What gates begin with: biases that let the stream through and hold back what is added. Their
  * equations: tests/check/test_op_cases.c, tests/golden/. */
-#include "tests/support/failure.h"
+#include "tests/support/loaded.h"
 #include "tests/support/set_choice.h"
 #include "variants/parts/parts.h"
 #include "variants/variant.h"
@@ -14,7 +14,6 @@ static void expect_bias(const char *name, const char *set, float want)
 {
     struct config c = config_default(variant_find("gtrxl"), 8, 2, 4, 12, 1, 16);
     struct params p = {0};
-    struct arena a = {0};
     int i = 0;
 
     while (gates[i] && strcmp(gates[i]->name, name) != 0)
@@ -25,17 +24,13 @@ static void expect_bias(const char *name, const char *set, float want)
     if (set)
         set_choice(&c, "gate_bias", set);
     gates[i]->params(&c, "g.", &p);
-    params_place(&p, &a);
-    MUST(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure));
-    params_place(&p, &a);
+    place_params(&p);
     params_init_training(&p, 1, 1, 1);
     const struct param *const b = params_find(&p, "g.bg");
     cr_expect_eq(b != NULL, want != 0, "%s", name);
     for (size_t k = 0; b && k < b->n; k++)
         cr_expect_eq(b->data[k], want, "%s: bias %g, not %g", name, (double)b->data[k],
                      (double)want);
-    arena_release(&a);
-    params_free(&p);
 }
 
 /* Input and residual have none. */

@@ -5,6 +5,7 @@
  * backward from the table's gradient to the weights. */
 #include "tests/support/finite.h"
 #include "tests/support/laid.h"
+#include "tests/support/loaded.h"
 #include "tests/support/set_choice.h"
 #include "variants/base/safetensors.h"
 #include "variants/model/optimise/optimizer.h"
@@ -38,14 +39,11 @@ Test(pos_bias, slopes_between_powers_of_two)
 
 static void expect_slopes_of(const char *path)
 {
-    struct safetensors s;
-
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     const struct tensor *slopes = safetensors_find(&s, "in.slopes");
     cr_assert(slopes && slopes->n > 1);
     for (int h = 0; h < (int)slopes->n; h++)
         cr_expect_eq((float)alibi_slope(h, (int)slopes->n), ((const float *)slopes->data)[h]);
-    safetensors_close(&s);
 }
 
 Test(pos_bias, slopes_are_those_of_the_golden_files)

@@ -3,9 +3,8 @@
  * Published models: containers that are damaged or do not belong together, and what is refused
  * before which numbers. Configs are test_published_config's; that the numbers are right is
  * tests/check's. */
+#include "tests/support/loaded.h"
 #include "tests/support/published_folder.h"
-#include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -21,7 +20,6 @@ Test(published, names_of_models)
     published_set("_name_or_path", json_string("a\x1b[2Jb"));
     MUST(published_try(&p, &failure));
     cr_expect(*p.source == 'a' && !strchr(p.source, '\x1b'), "%s", p.source);
-    published_close(&p);
     published_set("model_type", json_string("x\x1b[2J"));
     published_refused("model_type", "model_type");
     cr_expect_eq(published_try(&p, &failure), E_IO);
@@ -57,21 +55,11 @@ static void expect_numbers(const struct param *w, const char *model)
 
 static void expect_published_numbers(const char *path, const char *model)
 {
-    struct arena a = {0};
-    struct weights w;
     struct lm m;
 
-    MUST(weights_open(&w, path, &failure));
-    MUST(lm_init(&m, &w.config, &failure));
-    params_place(&m.params, &a);
-    MUST(arena_place(&a, HUGE_NEVER, NULL, NULL, &failure));
-    params_place(&m.params, &a);
-    MUST(weights_load(&w, &m.params, &failure));
+    load_model(&m, path);
     for (int i = 0; i < m.params.n; i++)
         expect_numbers(&m.params.v[i], model);
-    weights_close(&w);
-    lm_free(&m);
-    arena_release(&a);
 }
 
 /* Of every kind of model: training would change what no file has, and write another kind. */
@@ -200,21 +188,6 @@ Test(published, types)
     published_accepted("a mask of a type that is not known");
 }
 
-static enum status load_it(const struct published *p, struct err *e)
-{
-    struct arena a = {0};
-    struct lm m;
-
-    cr_assert_eq(lm_init(&m, &p->config, e), OK, "%s", e->msg);
-    params_place(&m.params, &a);
-    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, e), OK, "%s", e->msg);
-    params_place(&m.params, &a);
-    const enum status st = published_load(p, &m.params, e);
-    lm_free(&m);
-    arena_release(&a);
-    return st;
-}
-
 /* One more tensor, with the bytes and the shape of another; then `nan` as its first number, or
  * another first number. */
 static void add_copy(const char *file, const char *of, const char *name, const float *first)
@@ -243,12 +216,13 @@ static void add_copy(const char *file, const char *of, const char *name, const f
 static void expect_load(const char *what, enum status wanted, const char *says)
 {
     struct published p;
+    struct lm m;
 
     cr_assert_eq(published_try(&p, &failure), OK, "%s: %s", what, failure.msg);
-    cr_expect_eq(load_it(&p, &failure), wanted, "%s: %s", what, failure.msg);
+    place_model(&m, &p.config);
+    cr_expect_eq(published_load(&p, &m.params, &failure), wanted, "%s: %s", what, failure.msg);
     cr_expect(wanted == OK || strstr(failure.msg, says), "%s: \"%s\" does not say %s", what,
               failure.msg, says);
-    published_close(&p);
 }
 
 /* Of two tensors that are one in the model, versions of the publisher's program read one or the
@@ -444,7 +418,6 @@ Test(published, which_paths_are_published)
     struct published p;
     cr_expect_eq(published_open(&p, published_path("model.safetensors"), &failure), OK, "%s",
                  failure.msg);
-    published_close(&p);
 }
 
 /* Qwen3-Next's files have them, and its scores do not. */

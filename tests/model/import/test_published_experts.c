@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * config.json of models with experts: what is refused, with which words. */
+#include "tests/support/loaded.h"
 #include "tests/support/published_folder.h"
 #include "variants/model/import/mxfp4.h"
-#include "variants/model/lm/lm.h"
 
 TestSuite(published_experts, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -74,7 +74,6 @@ Test(published_experts, blocks_without_their_scales)
 /* 255 is no power of two, whatever it is multiplied by. */
 Test(published_experts, a_scale_that_is_no_number)
 {
-    struct arena arena = {0};
     struct published p;
     struct bytes b;
     struct lm m;
@@ -86,15 +85,9 @@ Test(published_experts, a_scale_that_is_no_number)
     ((unsigned char *)b.data)[data + (size_t)json_integer_value(json_array_get(at, 0)) + 7] = 255;
     published_put_header("model.safetensors", header, &b, data);
     MUST(published_try(&p, &failure));
-    MUST(lm_init(&m, &p.config, &failure));
-    params_place(&m.params, &arena);
-    MUST(arena_place(&arena, HUGE_NEVER, NULL, NULL, &failure));
-    params_place(&m.params, &arena);
+    place_model(&m, &p.config);
     REFUSED(published_load(&p, &m.params, &failure), E_IO,
             "down_proj_blocks\" holds a value that is not finite");
-    lm_free(&m);
-    arena_release(&arena);
-    published_close(&p);
 }
 
 Test(published_experts, rows_that_are_no_whole_blocks)

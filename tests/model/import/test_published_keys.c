@@ -3,10 +3,9 @@
  * Each key of config.json: without it, with its usual value spelled out, and with another value, a
  * model computes what the publisher's program does (tests/golden-import/keys.json, by
  * scripts/crosscheck/keys.py), or is refused. */
+#include "tests/support/loaded.h"
 #include "tests/support/published_folder.h"
 #include "variants/model/config/keys.h"
-#include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 #include <math.h>
 
@@ -14,24 +13,14 @@ TestSuite(published_keys, .init = folder_make, .fini = folder_remove, .timeout =
 
 enum { TOKENS = 24 };
 
-struct bound {
-    struct engine g;
-    struct weights w;
-    struct arena a;
-    struct lm m;
-};
-
-static void place(struct bound *b)
-{
-    MUST(lm_bind(&b->m, &b->g, MEM_NONE, (struct extent){1, TOKENS, 0}, &b->a, &failure));
-}
-
 /* The sum of losses of a text of the copy, and its config; NAN = it is refused, e says why. */
 static double loss(struct config *c, struct err *e)
 {
     int32_t ids[TOKENS], targets[TOKENS];
     float nll[TOKENS];
-    struct bound b = {0};
+    struct engine g;
+    struct weights w;
+    struct lm m;
     double sum = 0;
 
     for (int i = 0; i < TOKENS; i++) {
@@ -39,23 +28,17 @@ static double loss(struct config *c, struct err *e)
         targets[i] = (i + 1) * 7 % 60;
     }
     *e = (struct err){""};
-    if (weights_open(&b.w, published_path(""), e) != OK)
+    if (weights_open(&w, published_path(""), e) != OK)
         return NAN;
-    *c = b.w.config;
-    b.w.config.text_len = TOKENS;
-    cr_assert_eq(engine_open(&b.g, "ref", 1, NULL, e), OK, "%s", e->msg);
-    cr_assert_eq(lm_init(&b.m, &b.w.config, e), OK, "%s", e->msg);
-    place(&b);
-    cr_assert_eq(arena_place(&b.a, HUGE_NEVER, NULL, NULL, e), OK, "%s", e->msg);
-    place(&b);
-    const enum status st = weights_load(&b.w, &b.m.params, e);
-    lm_build_tables(&b.m, &b.g);
-    lm_forward(&b.m, &b.g, ids, 1, TOKENS, TOKENS, targets, nll);
+    *c = w.config;
+    w.config.text_len = TOKENS;
+    bind_model(&m, &g, &w.config, MEM_NONE, (struct extent){1, TOKENS, 0});
+    const enum status st = weights_load(&w, &m.params, e);
+    lm_build_tables(&m, &g);
+    lm_forward(&m, &g, ids, 1, TOKENS, TOKENS, targets, nll);
     for (int i = 0; i < TOKENS; i++)
         sum += (double)nll[i];
-    weights_close(&b.w);
-    lm_free(&b.m);
-    arena_release(&b.a);
+    weights_close(&w);
     return st == OK ? sum : NAN;
 }
 
