@@ -115,7 +115,7 @@ def all_mutants():
 
 def test_sources():
     """Suite -> the files that define tests of it."""
-    head = re.compile(r"^(?:ParameterizedTest|Test|EACH_FORM|EACH_VARIANT)\((?:[^,()]*\*\w+, *)?(\w+), *\w+", re.M)
+    head = re.compile(r"^(?:ParameterizedTest|Test|TEST_EACH|EACH_FORM|EACH_VARIANT)\((?:[^,()]*\*\w+, *)?(\w+), *\w+", re.M)
     found = {}
     for path in glob.glob(os.path.join(TOP, "tests", "**", "*.c"), recursive=True):
         for suite in set(head.findall(read(path))):

@@ -96,8 +96,7 @@ static void expect_glu(const struct units *o, int bias)
 Test(acts, glu) { each_units(spreads, ARRAY_LEN(spreads), 2, expect_glu); }
 
 /* After a product each kind is the same function of the product's result. */
-ParameterizedTestParameters(acts, after_a_product) { return every_backend(); }
-ParameterizedTest(int *b, acts, after_a_product)
+TEST_EACH(int *b, acts, after_a_product, every_backend())
 {
     static const int shapes[][3] = {{1, 37, 5}, {7, 15, 256}, {33, 65, 20}, {130, 70, 300}};
 

@@ -72,8 +72,7 @@ static void compare_act(const struct units *o, int bias)
 Test(acts_grad, act) { each_units(spreads, ARRAY_LEN(spreads), 2, compare_act); }
 
 /* A unit that is off passes nothing, not even a NaN. */
-ParameterizedTestParameters(acts_grad, off_is_off) { return every_backend(); }
-ParameterizedTest(int *b, acts_grad, off_is_off)
+TEST_EACH(int *b, acts_grad, off_is_off, every_backend())
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
     const float x[3] = {-1, 0, 2}, d_y[3] = {INFINITY, NAN, INFINITY};

@@ -3,9 +3,8 @@
  * Attention over extreme values, where the answer is known without a reference: scores of 1e4, all
  * scores equal, denormal operands, and a NaN key, which must reach every query that sees it and no
  * other. */
+#include "tests/support/each.h"
 #include "tests/support/kernel/attn_case.h"
-
-#include <criterion/parameterized.h>
 
 struct who {
     int backend, threads;
@@ -118,8 +117,7 @@ static void check_huge(const struct engine *g, const struct shape *s, const stru
     free_operands(&x);
 }
 
-ParameterizedTestParameters(attn_hostile, huge_scores) { return everybody(); }
-ParameterizedTest(struct who *w, attn_hostile, huge_scores, .timeout = 240)
+TEST_EACH(struct who *w, attn_hostile, huge_scores, everybody(), .timeout = 240)
 {
     const struct engine g = open_engine(backends[w->backend]->name, w->threads);
 
@@ -132,8 +130,7 @@ ParameterizedTest(struct who *w, attn_hostile, huge_scores, .timeout = 240)
         }
 }
 
-ParameterizedTestParameters(attn_hostile, equal_and_denormal_scores) { return everybody(); }
-ParameterizedTest(struct who *w, attn_hostile, equal_and_denormal_scores, .timeout = 240)
+TEST_EACH(struct who *w, attn_hostile, equal_and_denormal_scores, everybody(), .timeout = 240)
 {
     static const float values[] = {0, 1e-40f, 1e-30f, 1};
     const struct engine g = open_engine(backends[w->backend]->name, w->threads);
@@ -195,8 +192,8 @@ static void check_nan(const struct engine *g, const struct shape *s, const struc
     free_operands(&clean), free_operands(&x);
 }
 
-ParameterizedTestParameters(attn_hostile, nan_key_reaches_those_who_see_it) { return everybody(); }
-ParameterizedTest(struct who *w, attn_hostile, nan_key_reaches_those_who_see_it, .timeout = 240)
+TEST_EACH(struct who *w, attn_hostile, nan_key_reaches_those_who_see_it, everybody(),
+          .timeout = 240)
 {
     const struct engine g = open_engine(backends[w->backend]->name, w->threads);
 

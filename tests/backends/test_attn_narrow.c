@@ -133,8 +133,7 @@ static void expect_rounds(const struct engine *g, const struct shape *s,
     free_operands(&x);
 }
 
-ParameterizedTestParameters(attn_narrow, operands_are_rounded) { return every_narrow_backend(); }
-ParameterizedTest(int *b, attn_narrow, operands_are_rounded, .timeout = 240)
+TEST_EACH(int *b, attn_narrow, operands_are_rounded, every_narrow_backend(), .timeout = 240)
 {
     const struct engine g = open_engine(backends[*b]->name, 2);
 
@@ -162,11 +161,7 @@ static bool reads(const struct engine *g, enum elem elem)
     return false;
 }
 
-ParameterizedTestParameters(attn_narrow, is_that_of_rounded_numbers)
-{
-    return every_narrow_backend();
-}
-ParameterizedTest(int *b, attn_narrow, is_that_of_rounded_numbers, .timeout = 120)
+TEST_EACH(int *b, attn_narrow, is_that_of_rounded_numbers, every_narrow_backend(), .timeout = 120)
 {
     for (int threads = 1; threads <= 3; threads += 2) {
         const struct engine g = open_engine(backends[*b]->name, threads);

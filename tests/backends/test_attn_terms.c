@@ -6,8 +6,6 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/kernel/attn_terms.h"
 
-#include <criterion/parameterized.h>
-
 static const struct shape shapes[] = {
     {1, 1, 1, 1, 0, 1},   {2, 3, 3, 5, 0, 7},     {1, 2, 2, 1, 9, 4},      {2, 4, 2, 6, 5, 3},
     {1, 6, 1, 9, 2, 16},  {1, 2, 1, 131, 21, 9},  {2, 2, 2, 37, 40, 8},    {1, 4, 4, 33, 0, 20},
@@ -112,8 +110,7 @@ static void check_loop(const struct where *c)
     free_wide(&w);
 }
 
-ParameterizedTestParameters(attn_terms, ref_is_the_equation) { return every_number(MORES); }
-ParameterizedTest(int *m, attn_terms, ref_is_the_equation, .timeout = 240)
+TEST_EACH(int *m, attn_terms, ref_is_the_equation, every_number(MORES), .timeout = 240)
 {
     each_case(*m, check_loop);
 }
@@ -194,16 +191,14 @@ static void compare_backends(const struct where *c)
     free_wide(&x), free_wide(&y);
 }
 
-ParameterizedTestParameters(attn_terms, implementations_match_ref) { return every_number(MORES); }
-ParameterizedTest(int *m, attn_terms, implementations_match_ref, .timeout = 120)
+TEST_EACH(int *m, attn_terms, implementations_match_ref, every_number(MORES), .timeout = 120)
 {
     each_case(*m, compare_backends);
 }
 
 /* With few items for each thread the fused kernels' blocks of queries are lower. Not a bit changes,
  * also with windows of more than a block of keys, whose first keys differ from item to item. */
-ParameterizedTestParameters(attn_terms, lower_blocks_change_no_bit) { return every_number(MORES); }
-ParameterizedTest(int *m, attn_terms, lower_blocks_change_no_bit, .timeout = 120)
+TEST_EACH(int *m, attn_terms, lower_blocks_change_no_bit, every_number(MORES), .timeout = 120)
 {
     static const struct shape shape = {1, 2, 2, 131, 203, 24};
     static const struct scheme own[] = {{LSE, 0, 0, 230},
@@ -270,8 +265,7 @@ static void expect_no_influence(const struct engine *g, const struct where *c)
     free_wide(&clean), free_wide(&poisoned);
 }
 
-ParameterizedTestParameters(attn_terms, hidden_pairs_do_not_matter) { return every_backend(); }
-ParameterizedTest(int *b, attn_terms, hidden_pairs_do_not_matter, .timeout = 240)
+TEST_EACH(int *b, attn_terms, hidden_pairs_do_not_matter, every_backend(), .timeout = 240)
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
 

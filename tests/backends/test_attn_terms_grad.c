@@ -247,8 +247,7 @@ static void differentiate(const struct where *c)
 
 static struct criterion_test_params every_more(void) { return every_number(MORES); }
 
-ParameterizedTestParameters(attn_terms_grad, ref_is_the_derivative) { return every_more(); }
-ParameterizedTest(int *m, attn_terms_grad, ref_is_the_derivative, .timeout = 240)
+TEST_EACH(int *m, attn_terms_grad, ref_is_the_derivative, every_more(), .timeout = 240)
 {
     for (int s = 0; s < SMALL; s++)
         for (int t = 0; t < schemes_with(*m); t++)
@@ -322,8 +321,7 @@ static void compare_all(const struct backend *b, const struct where *c, const st
     }
 }
 
-ParameterizedTestParameters(attn_terms_grad, implementations_match_ref) { return every_more(); }
-ParameterizedTest(int *m, attn_terms_grad, implementations_match_ref, .timeout = 120)
+TEST_EACH(int *m, attn_terms_grad, implementations_match_ref, every_more(), .timeout = 120)
 {
     struct engine ref = open_engine("ref", 1);
 
@@ -350,11 +348,7 @@ ParameterizedTest(int *m, attn_terms_grad, implementations_match_ref, .timeout =
  * G sums to 0 along a row, so all pairs cancel but those on either side of t. Each of those is off
  * by 16 U of its bound, and a gate of a half leaves some 2^4 on each side; what is off must not add
  * up over the 2^11 rows, of whose bounds 2^8 are allowed. */
-ParameterizedTestParameters(attn_terms_grad, sums_of_what_fades_do_not_drift)
-{
-    return every_backend();
-}
-ParameterizedTest(int *b, attn_terms_grad, sums_of_what_fades_do_not_drift, .timeout = 240)
+TEST_EACH(int *b, attn_terms_grad, sums_of_what_fades_do_not_drift, every_backend(), .timeout = 240)
 {
     enum { ROWS = 1 << 11, PAIRS = 1 << 8 };
     const struct shape s = {1, 1, 1, ROWS, 0, 8};
@@ -383,11 +377,7 @@ ParameterizedTest(int *b, attn_terms_grad, sums_of_what_fades_do_not_drift, .tim
 /* ---- what may not be touched, and what is added to ---------------------------------------- */
 
 /* Only forward passes scores on. */
-ParameterizedTestParameters(attn_terms_grad, backward_hands_out_no_scores)
-{
-    return every_backend();
-}
-ParameterizedTest(int *b, attn_terms_grad, backward_hands_out_no_scores)
+TEST_EACH(int *b, attn_terms_grad, backward_hands_out_no_scores, every_backend())
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
     struct problem p;
@@ -403,8 +393,7 @@ ParameterizedTest(int *b, attn_terms_grad, backward_hands_out_no_scores)
 }
 
 /* Keys and values that no query sees are no numbers, and no gradient notices. */
-ParameterizedTestParameters(attn_terms_grad, unseen_keys_do_not_matter) { return every_backend(); }
-ParameterizedTest(int *b, attn_terms_grad, unseen_keys_do_not_matter, .timeout = 120)
+TEST_EACH(int *b, attn_terms_grad, unseen_keys_do_not_matter, every_backend(), .timeout = 120)
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
 
@@ -421,11 +410,7 @@ ParameterizedTest(int *b, attn_terms_grad, unseen_keys_do_not_matter, .timeout =
 }
 
 /* Hidden pairs keep their contents; visible ones are added to. */
-ParameterizedTestParameters(attn_terms_grad, hidden_pairs_keep_what_they_held)
-{
-    return every_backend();
-}
-ParameterizedTest(int *b, attn_terms_grad, hidden_pairs_keep_what_they_held)
+TEST_EACH(int *b, attn_terms_grad, hidden_pairs_keep_what_they_held, every_backend())
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
     struct problem p, once;
@@ -467,8 +452,7 @@ static void share(const struct engine *g, int more)
     one.d.d_add = own;
     free_problem(&two), free_problem(&one);
 }
-ParameterizedTestParameters(attn_terms_grad, scores_and_added_may_share) { return every_backend(); }
-ParameterizedTest(int *b, attn_terms_grad, scores_and_added_may_share)
+TEST_EACH(int *b, attn_terms_grad, scores_and_added_may_share, every_backend())
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
 
@@ -511,8 +495,7 @@ static void expect_doubled(const struct engine *g, const struct where *c)
     free_problem(&once), free_problem(&twice);
 }
 
-ParameterizedTestParameters(attn_terms_grad, terms_are_added) { return every_backend(); }
-ParameterizedTest(int *b, attn_terms_grad, terms_are_added)
+TEST_EACH(int *b, attn_terms_grad, terms_are_added, every_backend())
 {
     const struct engine g = open_engine(backends[*b]->name, 2);
 

@@ -7,7 +7,6 @@
 #include "tests/support/kernel/attn_case.h"
 #include "tests/support/kernel/fenced.h"
 
-#include <criterion/parameterized.h>
 #include <stdio.h>
 
 enum { N_GATES = GATE_UPDATE + 1 };

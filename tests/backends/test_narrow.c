@@ -7,7 +7,6 @@
 #include "variants/base/elem.h"
 
 #include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 #include <math.h>
 
 enum { HALVES = 1 << 16, FEW = 5 };
@@ -59,8 +58,7 @@ static void expect_rounded(const struct engine *g, const float *a, int n, int ro
     }
 }
 
-ParameterizedTestParameters(narrow, rows_are_rounded) { return every_narrow_backend(); }
-ParameterizedTest(int *b, narrow, rows_are_rounded, .timeout = 120)
+TEST_EACH(int *b, narrow, rows_are_rounded, every_narrow_backend(), .timeout = 120)
 {
     static const uint32_t lows[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
     static float a[HALVES];
@@ -77,8 +75,7 @@ ParameterizedTest(int *b, narrow, rows_are_rounded, .timeout = 120)
 }
 
 /* Every weight comes out as it is, in every place of a row. */
-ParameterizedTestParameters(narrow, weights_are_widened) { return every_narrow_backend(); }
-ParameterizedTest(int *b, narrow, weights_are_widened, .timeout = 120)
+TEST_EACH(int *b, narrow, weights_are_widened, every_narrow_backend(), .timeout = 120)
 {
     enum { N = 67, K = 75, MOST = N * 4 * 3 * 36 };
     static unsigned char weights[MOST];
@@ -140,8 +137,7 @@ static void fill_rows(float *a, int rows, int k)
         }
 }
 
-ParameterizedTestParameters(narrow, rows_are_quantised) { return every_narrow_backend(); }
-ParameterizedTest(int *b, narrow, rows_are_quantised, .timeout = 120)
+TEST_EACH(int *b, narrow, rows_are_quantised, every_narrow_backend(), .timeout = 120)
 {
     enum { ROWS = 77, K = 333, BLOCKS = (K + Q8_BLOCK - 1) / Q8_BLOCK };
     static float a[ROWS * K], eye[K], c[ROWS * K];

@@ -299,8 +299,7 @@ static void compare_outputs(const char *who, const char *member, size_t shape,
     }
 }
 
-ParameterizedTestParameters(recur, every_backend_as_the_reference) { return every_backend(); }
-ParameterizedTest(int *b, recur, every_backend_as_the_reference, .timeout = 120)
+TEST_EACH(int *b, recur, every_backend_as_the_reference, every_backend(), .timeout = 120)
 {
     const struct engine ref = open_engine("ref", 1);
 
@@ -357,15 +356,13 @@ static void expect_forward(const char *backend, bool bf16)
         }
 }
 
-ParameterizedTestParameters(recur, states_in_place_without_gradients) { return every_backend(); }
-ParameterizedTest(int *b, recur, states_in_place_without_gradients, .timeout = 120)
+TEST_EACH(int *b, recur, states_in_place_without_gradients, every_backend(), .timeout = 120)
 {
     expect_forward(backends[*b]->name, false);
 }
 
 /* Both sides multiply the same numbers: the bounds are those of floats. */
-ParameterizedTestParameters(recur, of_rounded_operands) { return every_backend(); }
-ParameterizedTest(int *b, recur, of_rounded_operands, .timeout = 120)
+TEST_EACH(int *b, recur, of_rounded_operands, every_backend(), .timeout = 120)
 {
     expect_forward(backends[*b]->name, true);
 }
@@ -373,8 +370,7 @@ ParameterizedTest(int *b, recur, of_rounded_operands, .timeout = 120)
 /* ---- not a number ------------------------------------------------------------------------- */
 
 /* A decay that is none makes what follows none: no clamp takes it for a number. */
-ParameterizedTestParameters(recur, decays_of_nan) { return every_backend(); }
-ParameterizedTest(int *b, recur, decays_of_nan, .timeout = 120)
+TEST_EACH(int *b, recur, decays_of_nan, every_backend(), .timeout = 120)
 {
     const struct engine g = open_engine(backends[*b]->name, 1);
 
@@ -413,8 +409,7 @@ static void put_corners(float *x, size_t n)
 
 /* Exactly q, k, v, a and b are rounded, as elem.h does it, and nothing twice: the bits of a call
  * with the rounded numbers. */
-ParameterizedTestParameters(recur, operands_are_rounded) { return every_backend(); }
-ParameterizedTest(int *b, recur, operands_are_rounded, .timeout = 120)
+TEST_EACH(int *b, recur, operands_are_rounded, every_backend(), .timeout = 120)
 {
     static const int rounded[] = {Q, K, V, A, B};
     const struct engine g = open_engine(backends[*b]->name, 1);

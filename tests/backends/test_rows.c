@@ -5,12 +5,10 @@
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/open_engine.h"
 
-#include <criterion/parameterized.h>
 #include <string.h>
 
 /* Threads only divide rows: the result is the same to the bit, also inside a parallel region. */
-ParameterizedTestParameters(rows, threads) { return every_backend(); }
-ParameterizedTest(int *b, rows, threads)
+TEST_EACH(int *b, rows, threads, every_backend())
 {
     enum { ROWS = 67, N = 1023 };
     const struct engine g = open_engine(backends[*b]->name, 2);

@@ -7,7 +7,6 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/tmp_folder.h"
 
-#include <criterion/parameterized.h>
 #include <dirent.h>
 #include <math.h>
 #include <unistd.h>
@@ -85,8 +84,7 @@ static void expected(const char *path, int *values, int *gradients)
     safetensors_close(&s);
 }
 
-ParameterizedTestParameters(golden, every_file_on_every_backend) { return every_backend(); }
-ParameterizedTest(int *b, golden, every_file_on_every_backend, .timeout = 120)
+TEST_EACH(int *b, golden, every_file_on_every_backend, every_backend(), .timeout = 120)
 {
     char *paths[FILES_MAX];
     const int n = golden_files(paths);

@@ -4,8 +4,8 @@
  * that it cannot have, or that nothing else in the file agrees with; each tensor missing; sizes
  * whose products no int holds. Such a file runs, or is refused by its name; it stops nothing. */
 #include "harness/check/golden.h"
+#include "tests/support/each.h"
 #include "tests/support/edited_file.h"
-#include "tests/support/every_backend.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/variant.h"
 
@@ -61,9 +61,8 @@ static const char *const files[] = {
 
 static struct criterion_test_params each_file(void) { return every_number(ARRAY_LEN(files)); }
 
-ParameterizedTestParameters(golden_hostile, any_key_may_say_anything) { return each_file(); }
-ParameterizedTest(int *file, golden_hostile, any_key_may_say_anything, .init = folder_make,
-                  .fini = folder_remove, .timeout = 120)
+TEST_EACH(int *file, golden_hostile, any_key_may_say_anything, each_file(), .init = folder_make,
+          .fini = folder_remove, .timeout = 120)
 {
     static const char *const values[] = {NULL, "-1", "0", "3", "65536", "2147483647"};
     /* Keys that most files lack. */
@@ -92,9 +91,8 @@ ParameterizedTest(int *file, golden_hostile, any_key_may_say_anything, .init = f
     safetensors_close(&s);
 }
 
-ParameterizedTestParameters(golden_hostile, any_tensor_may_be_missing) { return each_file(); }
-ParameterizedTest(int *file, golden_hostile, any_tensor_may_be_missing, .init = folder_make,
-                  .fini = folder_remove, .timeout = 120)
+TEST_EACH(int *file, golden_hostile, any_tensor_may_be_missing, each_file(), .init = folder_make,
+          .fini = folder_remove, .timeout = 120)
 {
     char path[FILE_PATH];
     struct engine g;

@@ -9,8 +9,6 @@
 #include "tests/support/loaded.h"
 #include "tests/support/published_folder.h"
 
-#include <criterion/parameterized.h>
-
 static const char *const models[] = {
     "gpt2_plain",
     "gpt2_f16_prefix",
@@ -97,8 +95,7 @@ static int expected(const char *path)
     return n;
 }
 
-ParameterizedTestParameters(golden_import, every_model_on_every_backend) { return every_backend(); }
-ParameterizedTest(int *b, golden_import, every_model_on_every_backend, .timeout = 120)
+TEST_EACH(int *b, golden_import, every_model_on_every_backend, every_backend(), .timeout = 120)
 {
     for (size_t i = 0; i < ARRAY_LEN(models); i++)
         for (int threads = 1; threads <= 2; threads++) {

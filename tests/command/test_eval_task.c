@@ -5,7 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <criterion/parameterized.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

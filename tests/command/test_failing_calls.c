@@ -4,9 +4,9 @@
  * memory, starting a child. What was measured before stays, and --resume (of bench eval: running it
  * again) completes. Trainings: test_train_faults.c. */
 #include "harness/table/rundir.h"
+#include "tests/support/each.h"
 #include "tests/support/failing.h"
 
-#include <criterion/parameterized.h>
 #include <unistd.h>
 
 enum { LONG = 4 * 3600 }; /* seconds; only FAULTS_ALL needs more than some */
@@ -85,25 +85,21 @@ struct trial {
     int most; /* about as many of its calls, unless FAULTS_ALL */
 };
 
-ParameterizedTestParameters(failing_calls, of_a_sweep)
-{
-    static struct trial trials[] = {
-        {"open:EMFILE", "--raw csv", 12},
-        {"fork:EAGAIN", "--raw zst", 3},
-        {"memory:ENOMEM", "--raw zst", 14},
-        {"open:EMFILE", "--isolate none --raw zst", 12},
-        {"write:ENOSPC", "--isolate none --raw csv", 10},
-        {"write:EIO", "--isolate none --raw zst", 6},
-        {"name:EIO", "--isolate none", 10},
-        {"sync:EIO", "--isolate none", 10},
-        {"map:ENOMEM", "--isolate none", 3},
-        {"memory:ENOMEM", "--isolate none --raw csv", 24},
-    };
-    return cr_make_param_array(struct trial, trials, ARRAY_LEN(trials));
-}
+static struct trial trials[] = {
+    {"open:EMFILE", "--raw csv", 12},
+    {"fork:EAGAIN", "--raw zst", 3},
+    {"memory:ENOMEM", "--raw zst", 14},
+    {"open:EMFILE", "--isolate none --raw zst", 12},
+    {"write:ENOSPC", "--isolate none --raw csv", 10},
+    {"write:EIO", "--isolate none --raw zst", 6},
+    {"name:EIO", "--isolate none", 10},
+    {"sync:EIO", "--isolate none", 10},
+    {"map:ENOMEM", "--isolate none", 3},
+    {"memory:ENOMEM", "--isolate none --raw csv", 24},
+};
 
-ParameterizedTest(struct trial *t, failing_calls, of_a_sweep, .init = folder_make,
-                  .fini = folder_remove, .timeout = LONG)
+TEST_EACH(struct trial *t, failing_calls, of_a_sweep, EVERY(trials), .init = folder_make,
+          .fini = folder_remove, .timeout = LONG)
 {
     char words[512];
 
@@ -170,17 +166,13 @@ static void eval_once(const struct rows *want, const char *how, int at)
     cr_assert_eq(expect_scored(want, "r/latest", how, at), want->n, "%s %d", how, at);
 }
 
-ParameterizedTestParameters(failing_calls, of_a_scoring)
-{
-    static struct trial trials[] = {
-        {"open:EMFILE", "", 12}, {"map:ENOMEM", "", 4},     {"fork:EAGAIN", "", 3},
-        {"write:ENOSPC", "", 8}, {"memory:ENOMEM", "", 40},
-    };
-    return cr_make_param_array(struct trial, trials, ARRAY_LEN(trials));
-}
+static struct trial scorings[] = {
+    {"open:EMFILE", "", 12}, {"map:ENOMEM", "", 4},     {"fork:EAGAIN", "", 3},
+    {"write:ENOSPC", "", 8}, {"memory:ENOMEM", "", 40},
+};
 
-ParameterizedTest(struct trial *t, failing_calls, of_a_scoring, .init = make_model,
-                  .fini = folder_remove, .timeout = LONG)
+TEST_EACH(struct trial *t, failing_calls, of_a_scoring, EVERY(scorings), .init = make_model,
+          .fini = folder_remove, .timeout = LONG)
 {
     if (SANITIZED)
         cr_skip_test("a library loaded first and the sanitizer's do not go together");

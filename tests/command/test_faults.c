@@ -3,10 +3,10 @@
  * Faults: folders that cannot be written, disks that fill up, children that are killed, a machine
  * that is in use, wrong numbers and weights. */
 #include "harness/table/samples.h"
+#include "tests/support/each.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <criterion/parameterized.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -52,19 +52,15 @@ struct place {
     char out[40], message[120];
 };
 
-ParameterizedTestParameters(faults, places_that_cannot_be_written)
-{
-    static struct place places[] = {
-        {"file", "bench: cannot create file: Not a directory  -> give a folder"},
-        {"file/below", "bench: cannot create file/below: Not a directory  -> give a folder"},
-        {"/proc/nowhere/below", "bench: cannot create /proc/nowhere: "},
-        {"''", "bench: --out has an empty value  -> "},
-    };
-    return cr_make_param_array(struct place, places, ARRAY_LEN(places));
-}
+static struct place places[] = {
+    {"file", "bench: cannot create file: Not a directory  -> give a folder"},
+    {"file/below", "bench: cannot create file/below: Not a directory  -> give a folder"},
+    {"/proc/nowhere/below", "bench: cannot create /proc/nowhere: "},
+    {"''", "bench: --out has an empty value  -> "},
+};
 
 /* Detected before anything is measured. */
-ParameterizedTest(struct place *p, faults, places_that_cannot_be_written, .timeout = 120)
+TEST_EACH(struct place *p, faults, places_that_cannot_be_written, EVERY(places), .timeout = 120)
 {
     folder_put("file", "x", 1);
     struct ran r = bench_exits(folder, strcmp(p->out, "''") == 0 ? 2 : 7, p->message,
@@ -180,19 +176,15 @@ struct death {
     char detail[64];
 };
 
-ParameterizedTestParameters(faults, a_child_is_killed)
-{
-    static struct death deaths[] = {
-        {SIGKILL, 200, "killed by SIGKILL (out of memory?)"},
-        {SIGSEGV, 200, "killed by SIGSEGV"},
-        {SIGKILL, 0, "killed by SIGKILL (out of memory?)"},
-        {SIGABRT, 20, "killed by SIGABRT"},
-    };
-    return cr_make_param_array(struct death, deaths, ARRAY_LEN(deaths));
-}
+static struct death deaths[] = {
+    {SIGKILL, 200, "killed by SIGKILL (out of memory?)"},
+    {SIGSEGV, 200, "killed by SIGSEGV"},
+    {SIGKILL, 0, "killed by SIGKILL (out of memory?)"},
+    {SIGABRT, 20, "killed by SIGABRT"},
+};
 
 /* Its row says so; the others are measured, and so is the following group. */
-ParameterizedTest(struct death *d, faults, a_child_is_killed, .timeout = 120)
+TEST_EACH(struct death *d, faults, a_child_is_killed, EVERY(deaths), .timeout = 120)
 {
     let_segv_kill();
     struct program p =

@@ -2,11 +2,11 @@
  *
  * Runs that end early, by a signal or a kill, and --resume of them: every planned case exactly
  * once, at any moment of interruption. */
+#include "tests/support/each.h"
 #include "tests/support/sample_rows.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/whole_run.h"
 
-#include <criterion/parameterized.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,17 +49,12 @@ struct stop {
     long delay_ms;  /* this much after the text */
 };
 
-ParameterizedTestParameters(resume, after_a_signal)
-{
-    static struct stop stops[] = {
-        {SIGINT, false, "cases in", 0}, {SIGTERM, true, "cases in", 300},
-        {SIGTERM, true, "[2/8]", 20},   {SIGINT, true, "[2/8]", 70},
-        {SIGTERM, true, "[4/8]", 10},   {SIGINT, false, "[4/8]", 30},
-    };
-    return cr_make_param_array(struct stop, stops, ARRAY_LEN(stops));
-}
+static struct stop stops[] = {
+    {SIGINT, false, "cases in", 0}, {SIGTERM, true, "cases in", 300}, {SIGTERM, true, "[2/8]", 20},
+    {SIGINT, true, "[2/8]", 70},    {SIGTERM, true, "[4/8]", 10},     {SIGINT, false, "[4/8]", 30},
+};
 
-ParameterizedTest(struct stop *s, resume, after_a_signal, .timeout = 120)
+TEST_EACH(struct stop *s, resume, after_a_signal, EVERY(stops), .timeout = 120)
 {
     struct program p = start_bench(folder, SLOW "--out 'my runs' --filter 'seq<=32'");
 
@@ -90,27 +85,22 @@ struct stage {
     long delay_ms;                /* this much later */
 };
 
-ParameterizedTestParameters(resume, one_signal_ends_any_phase)
-{
-    static struct stage stages[] = {
-        /* the reference of a case, which takes minutes */
-        {"--backend openblas --workload segment --seq 4096 --mem 4096", "against the reference", 0},
-        /* its own first run */
-        {"--backend ref --workload segment --seq 4096 --mem 4096", "checking xl", 0},
-        /* its gradients */
-        {"--backend openblas --workload layer --phase fwd_bwd --seq 4096 --mem 0", "checking xl",
-         0},
-        /* a block of 20 s */
-        {"--backend ref --workload layer --seq 64 --mem 0 --warmup-ms 0 --block-ms 20000",
-         "case in", 1500},
-        /* before anything */
-        {"--backend ref --workload layer --seq 64 --mem 0", "bench ", 0},
-    };
-    return cr_make_param_array(struct stage, stages, ARRAY_LEN(stages));
-}
+static struct stage stages[] = {
+    /* the reference of a case, which takes minutes */
+    {"--backend openblas --workload segment --seq 4096 --mem 4096", "against the reference", 0},
+    /* its own first run */
+    {"--backend ref --workload segment --seq 4096 --mem 4096", "checking xl", 0},
+    /* its gradients */
+    {"--backend openblas --workload layer --phase fwd_bwd --seq 4096 --mem 0", "checking xl", 0},
+    /* a block of 20 s */
+    {"--backend ref --workload layer --seq 64 --mem 0 --warmup-ms 0 --block-ms 20000", "case in",
+     1500},
+    /* before anything */
+    {"--backend ref --workload layer --seq 64 --mem 0", "bench ", 0},
+};
 
 /* Within a second, and two more for a busy machine to start and end processes in. */
-ParameterizedTest(struct stage *f, resume, one_signal_ends_any_phase, .timeout = 240)
+TEST_EACH(struct stage *f, resume, one_signal_ends_any_phase, EVERY(stages), .timeout = 240)
 {
     if (strstr(f->options, "openblas") && !backend_find("openblas"))
         cr_skip_test("no openblas in this build");
@@ -262,13 +252,9 @@ struct moment {
     long delay_ms;
 };
 
-ParameterizedTestParameters(resume, after_a_kill)
-{
-    static struct moment moments[] = {{"cases in", 0}, {"[2/8]", 25}, {"[4/8]", 60}, {"[8/8]", 0}};
-    return cr_make_param_array(struct moment, moments, ARRAY_LEN(moments));
-}
+static struct moment moments[] = {{"cases in", 0}, {"[2/8]", 25}, {"[4/8]", 60}, {"[8/8]", 0}};
 
-ParameterizedTest(struct moment *m, resume, after_a_kill, .timeout = 120)
+TEST_EACH(struct moment *m, resume, after_a_kill, EVERY(moments), .timeout = 120)
 {
     struct program p = start_bench(folder, SLOW "--out r");
     pid_t children[16];

@@ -2,12 +2,12 @@
  *
  * The files in harness/studies: each is planned as it stands, and runs to its end with models and
  * budgets cut down to seconds. */
+#include "tests/support/each.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 
 #include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 #include <string.h>
 
 static char studies[FILE_PATH];
@@ -37,15 +37,6 @@ static const char *const names[] = {
     "planted",   "reach",    "recipes",  "shakespeare", "stability",   "state",    "terms",
     "tmaze",     "tmaze100", "tmaze90"};
 
-static struct criterion_test_params every_file(void)
-{
-    static int which[ARRAY_LEN(names)];
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        which[i] = (int)i;
-    return cr_make_param_array(int, which, ARRAY_LEN(names));
-}
-
 static struct ran shell(const char *fmt, const char *name)
 {
     char line[3 * FILE_PATH];
@@ -65,9 +56,7 @@ Test(study_files, all_are_tested)
     cr_expect_str_eq(r.out.data, want);
 }
 
-ParameterizedTestParameters(study_files, as_they_stand) { return every_file(); }
-
-ParameterizedTest(const int *i, study_files, as_they_stand)
+TEST_EACH(const int *i, study_files, as_they_stand, every_number(ARRAY_LEN(names)))
 {
     struct ran r = shell("$BENCH study $S/$N.study --dry-run --threads 1 --format csv", names[*i]);
 
@@ -75,10 +64,8 @@ ParameterizedTest(const int *i, study_files, as_they_stand)
     HAS(r.out.data, ",final,");
 }
 
-ParameterizedTestParameters(study_files, cut_down) { return every_file(); }
-
 /* Of all variants, and of 17 variants by 7 texts, an eighth: each of them is trained by other suites. */
-ParameterizedTest(const int *i, study_files, cut_down)
+TEST_EACH(const int *i, study_files, cut_down, every_number(ARRAY_LEN(names)))
 {
     if (SANITIZED)
         cr_skip_test("minutes, and the suite of studies runs the same code");

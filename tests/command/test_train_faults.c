@@ -3,6 +3,7 @@
  * Trainings that are killed before each of the calls that change their files, whose disk is full
  * from there on, or in which one call fails: --resume comes to the same files as a training that
  * nothing disturbed. Two trainings of one checkpoint: the second is refused. */
+#include "tests/support/each.h"
 #include "tests/support/failing.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
@@ -10,7 +11,6 @@
 
 #include "variants/base/safetensors.h"
 
-#include <criterion/parameterized.h>
 #include <dirent.h>
 #include <signal.h>
 #include <string.h>
@@ -161,15 +161,11 @@ Test(train_faults, killed_before_every_call) { expect_survived("kill", 128 + SIG
 Test(train_faults, a_disk_that_is_full_at_every_call) { expect_survived("full", 7, false); }
 
 /* One call fails, the later ones do not. */
-ParameterizedTestParameters(train_faults, a_call_fails)
-{
-    static char hows[][16] = {"open:EMFILE", "write:EIO",  "name:EIO",
-                              "sync:ENOSPC", "map:ENOMEM", "memory:ENOMEM"};
-    return cr_make_param_array(char[16], hows, ARRAY_LEN(hows));
-}
+static char hows[][16] = {"open:EMFILE", "write:EIO",  "name:EIO",
+                          "sync:ENOSPC", "map:ENOMEM", "memory:ENOMEM"};
 
-ParameterizedTest(char (*how)[16], train_faults, a_call_fails, .init = make_text,
-                  .fini = folder_remove, .timeout = 3600)
+TEST_EACH(char (*how)[16], train_faults, a_call_fails, EVERY(hows), .init = make_text,
+          .fini = folder_remove, .timeout = 3600)
 {
     enum { MOST = 24 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every way to place, isolate and choose cases; cases that cannot run; rows that are run again. */
+#include "tests/support/each.h"
 #include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/backends/backend.h"
 
-#include <criterion/parameterized.h>
 #include <math.h>
 #include <sched.h>
 #include <string.h>
@@ -44,33 +44,29 @@ struct way {
     bool cpus;                  /* needs two CPUs */
 };
 
-ParameterizedTestParameters(ways, each)
-{
-    static struct way ways[] = {
-        {"--isolate exec", "status", "ok", false},
-        {"--isolate fork", "status", "ok", false},
-        {"--isolate none", "status", "ok", false},
-        {"--cache cold", "cache_mode", "cold", false},
-        {"--pin none", "pin", "none", false},
-        {"--pin scatter", "pin", "scatter", false},
-        {"--pin 0", "cpus", "0", false},
-        {"--pin 1,0 --threads 2", "threads_seen", "2", true},
-        {"--pin none --threads 3", "threads_seen", "3", false},
-        {"--huge-pages never", "status", "ok", false},
-        {"--huge-pages madvise", "status", "ok", false},
-        {"--membind interleave", "membind", "interleave", false},
-        {"--order given", "status", "ok", false},
-        {"--batch 3 --seq 7 --mem 5 --d-head 5", "d_head", "5", false},
-        {"--same-length --seq 6 --mem 6", "same_length", "1", false},
-        {"--seed 18446744073709551615", "status", "ok", false},
-        {"--raw none", "status", "ok", false},
-        {"--openblas-core Haswell", "status", "ok", false},
-        {"--max-isa ref", "isa_used", "ref", false},
-    };
-    return cr_make_param_array(struct way, ways, ARRAY_LEN(ways));
-}
+static struct way each_way[] = {
+    {"--isolate exec", "status", "ok", false},
+    {"--isolate fork", "status", "ok", false},
+    {"--isolate none", "status", "ok", false},
+    {"--cache cold", "cache_mode", "cold", false},
+    {"--pin none", "pin", "none", false},
+    {"--pin scatter", "pin", "scatter", false},
+    {"--pin 0", "cpus", "0", false},
+    {"--pin 1,0 --threads 2", "threads_seen", "2", true},
+    {"--pin none --threads 3", "threads_seen", "3", false},
+    {"--huge-pages never", "status", "ok", false},
+    {"--huge-pages madvise", "status", "ok", false},
+    {"--membind interleave", "membind", "interleave", false},
+    {"--order given", "status", "ok", false},
+    {"--batch 3 --seq 7 --mem 5 --d-head 5", "d_head", "5", false},
+    {"--same-length --seq 6 --mem 6", "same_length", "1", false},
+    {"--seed 18446744073709551615", "status", "ok", false},
+    {"--raw none", "status", "ok", false},
+    {"--openblas-core Haswell", "status", "ok", false},
+    {"--max-isa ref", "isa_used", "ref", false},
+};
 
-ParameterizedTest(struct way *w, ways, each, .timeout = 120)
+TEST_EACH(struct way *w, ways, each, EVERY(each_way), .timeout = 120)
 {
     const char *const threads = strstr(w->words, "--threads") ? "" : "--threads 1";
     const char *const shape = strstr(w->words, "--seq") ? "" : "--seq 6 --mem 5";

@@ -4,10 +4,9 @@
  * place and never wraps, and plain text where that is impossible. */
 #include "harness/measure/console.h"
 #include "tests/support/command_line.h"
+#include "tests/support/each.h"
 #include "tests/support/program.h"
 #include "tests/support/pty.h"
-
-#include <criterion/parameterized.h>
 
 TestSuite(screen, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -93,20 +92,15 @@ struct fit {
     int notes;
 };
 
-ParameterizedTestParameters(screen, table_fits)
-{
-    static struct fit list[] = {
-        {40, "  seq   mem variant   backend    median\n", "    4 65536 ", 1},
-        {60, "   seq    mem  variant        backend       median     tok/s\n", "     4  65536  ",
-         1},
-        {80, "   seq    mem  variant        backend       median     tok/s  95 % interval\n",
-         "     4  65536  ", 1},
-        {200, "  reserved   peak RSS  check    noise\n", "     4  65536  ", 0},
-    };
-    return cr_make_param_array(struct fit, list, ARRAY_LEN(list));
-}
+static struct fit fits[] = {
+    {40, "  seq   mem variant   backend    median\n", "    4 65536 ", 1},
+    {60, "   seq    mem  variant        backend       median     tok/s\n", "     4  65536  ", 1},
+    {80, "   seq    mem  variant        backend       median     tok/s  95 % interval\n",
+     "     4  65536  ", 1},
+    {200, "  reserved   peak RSS  check    noise\n", "     4  65536  ", 0},
+};
 
-ParameterizedTest(struct fit *f, screen, table_fits)
+TEST_EACH(struct fit *f, screen, table_fits, EVERY(fits))
 {
     watch_rows(ON_STDOUT, f->columns,
                (struct scene){.line = AWKWARD "--color never", .skip = true});
@@ -268,13 +262,9 @@ Test(screen, headings_are_bold_where_colour_is_wanted)
 
 /* ---- the live line ------------------------------------------------------------------------ */
 
-ParameterizedTestParameters(screen, line_fits)
-{
-    static int columns[] = {1, 40, 80, 200};
-    return cr_make_param_array(int, columns, ARRAY_LEN(columns));
-}
+static int widths[] = {1, 40, 80, 200};
 
-ParameterizedTest(int *columns, screen, line_fits)
+TEST_EACH(int *columns, screen, line_fits, EVERY(widths))
 {
     watch_rows(ON_STDERR, *columns, (struct scene){.line = AWKWARD, .progress = true});
     char *const end = strstr(v.screen, "finished\n");
@@ -387,17 +377,13 @@ struct plain {
     int lines; /* of progress */
 };
 
-ParameterizedTestParameters(screen, plain_progress)
-{
-    static struct plain list[] = {
-        {"TERM=dumb", "", 2},        {"CI=true", "", 2},         {"CI=1", "", 2},
-        {"", "--progress plain", 2}, {"", "--progress none", 0}, {"", "-q", 0},
-    };
-    return cr_make_param_array(struct plain, list, ARRAY_LEN(list));
-}
+static struct plain plain_lines[] = {
+    {"TERM=dumb", "", 2},        {"CI=true", "", 2},         {"CI=1", "", 2},
+    {"", "--progress plain", 2}, {"", "--progress none", 0}, {"", "-q", 0},
+};
 
 /* A line per case, nothing rewritten. */
-ParameterizedTest(struct plain *p, screen, plain_progress, .timeout = 240)
+TEST_EACH(struct plain *p, screen, plain_progress, EVERY(plain_lines), .timeout = 240)
 {
     char line[600];
 

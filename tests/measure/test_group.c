@@ -4,11 +4,11 @@
  * row says so, and the others are measured. */
 #include "harness/measure/group.h"
 #include "tests/support/command_line.h"
+#include "tests/support/each.h"
 #include "tests/support/failure.h"
 #include "tests/support/fake_child.h"
 #include "tests/support/kept.h"
 
-#include <criterion/parameterized.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,31 +130,26 @@ struct manner {
     bool timed; /* had samples before it failed */
 };
 
-ParameterizedTestParameters(group, one_bad_child)
-{
-    static struct manner manners[] = {
-        {"fine", ROW_OK, "", true},
-        {"wrong", ROW_WRONG, "max_rel_err 3.1e-02 > 1e-04 at [0,17,201]", false},
-        {"nmse", ROW_WRONG, "mean square error 2.0e-09 > 1e-10 of the reference", false},
-        {"nan", ROW_WRONG, "max_rel_err nan > 1e-04 at [0,17,201]", false},
-        {"big", ROW_SKIPPED, "memory", false},
-        {"nomem", ROW_SKIPPED, "no memory for 12 bytes", false},
-        {"absent", ROW_SKIPPED, "not on this machine", false},
-        {"cpu", ROW_FAILED, "the child sees another CPU than its parent  -> use --isolate fork",
-         false},
-        {"garble", ROW_FAILED, "child process answered \"smaple 1\"", false},
-        {"mute", ROW_TIMEOUT, "is silent for 1 s", false},
-        {"stop-block", ROW_TIMEOUT, "is silent for 1 s", false},
-        {"segv-open", ROW_FAILED, "killed by SIGSEGV", false},
-        {"segv-place", ROW_FAILED, "killed by SIGSEGV", false},
-        {"segv-block", ROW_FAILED, "killed by SIGSEGV", false},
-        {"kill-block", ROW_FAILED, "killed by SIGKILL (out of memory?)", false},
-        {"exit-block", ROW_FAILED, "child process ended with exit code 3", false},
-    };
-    return cr_make_param_array(struct manner, manners, ARRAY_LEN(manners));
-}
+static struct manner manners[] = {
+    {"fine", ROW_OK, "", true},
+    {"wrong", ROW_WRONG, "max_rel_err 3.1e-02 > 1e-04 at [0,17,201]", false},
+    {"nmse", ROW_WRONG, "mean square error 2.0e-09 > 1e-10 of the reference", false},
+    {"nan", ROW_WRONG, "max_rel_err nan > 1e-04 at [0,17,201]", false},
+    {"big", ROW_SKIPPED, "memory", false},
+    {"nomem", ROW_SKIPPED, "no memory for 12 bytes", false},
+    {"absent", ROW_SKIPPED, "not on this machine", false},
+    {"cpu", ROW_FAILED, "the child sees another CPU than its parent  -> use --isolate fork", false},
+    {"garble", ROW_FAILED, "child process answered \"smaple 1\"", false},
+    {"mute", ROW_TIMEOUT, "is silent for 1 s", false},
+    {"stop-block", ROW_TIMEOUT, "is silent for 1 s", false},
+    {"segv-open", ROW_FAILED, "killed by SIGSEGV", false},
+    {"segv-place", ROW_FAILED, "killed by SIGSEGV", false},
+    {"segv-block", ROW_FAILED, "killed by SIGSEGV", false},
+    {"kill-block", ROW_FAILED, "killed by SIGKILL (out of memory?)", false},
+    {"exit-block", ROW_FAILED, "child process ended with exit code 3", false},
+};
 
-ParameterizedTest(struct manner *m, group, one_bad_child, .timeout = 240)
+TEST_EACH(struct manner *m, group, one_bad_child, EVERY(manners), .timeout = 240)
 {
     struct crew c;
     char plan[64];

@@ -5,8 +5,6 @@
  * forgetting and cost are those of all states: test_state.c. */
 #include "tests/support/bound_layer.h"
 
-#include <criterion/parameterized.h>
-
 enum { B = 2, L = 9, D = 10, F = 13 };
 
 static void open_bound(struct bound *t, const char *backend, int threads)
@@ -78,8 +76,7 @@ static double error_of(const struct bound *t, const float *sum, double count)
     return case_error(t->y, want, B * L * D);
 }
 
-ParameterizedTestParameters(aan, is_its_equations) { return every_backend(); }
-ParameterizedTest(int *b, aan, is_its_equations)
+TEST_EACH(int *b, aan, is_its_equations, every_backend())
 {
     static const double counts[] = {0, 3, 0x1p24 + 7};
 
@@ -105,8 +102,7 @@ ParameterizedTest(int *b, aan, is_its_equations)
     }
 }
 
-ParameterizedTestParameters(aan, gradients_are_differences) { return every_backend(); }
-ParameterizedTest(int *b, aan, gradients_are_differences, .timeout = 240)
+TEST_EACH(int *b, aan, gradients_are_differences, every_backend(), .timeout = 240)
 {
     struct bound t;
 

@@ -2,6 +2,7 @@
  *
  * Words in clusters: probabilities from their definition, gradients by finite differences in every
  * variant, what is refused, and memory that begins with zeros. */
+#include "tests/support/each.h"
 #include "tests/support/trained.h"
 #include "variants/model/content/content.h"
 
@@ -200,8 +201,7 @@ static bool jumps(const struct config *c)
            (c->ffn && c->ffn->chose);
 }
 
-ParameterizedTestParameters(adaptive, is_differentiated_in_every_variant) { return every_part(); }
-ParameterizedTest(int *part, adaptive, is_differentiated_in_every_variant, .timeout = 240)
+TEST_EACH(int *part, adaptive, is_differentiated_in_every_variant, every_part(), .timeout = 240)
 {
     int count = 0;
 

@@ -10,7 +10,6 @@
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/parts/mem.h"
 
-#include <criterion/parameterized.h>
 #include <stdio.h>
 
 enum { B = 2, L = 5, V = 11, D = 12 };
@@ -90,8 +89,7 @@ static void expect_rows(const struct cache *c, int b, int first, const struct li
         }
 }
 
-ParameterizedTestParameters(compressive, memory_is_its_definition) { return every_backend(); }
-ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout = 240)
+TEST_EACH(int *backend, compressive, memory_is_its_definition, every_backend(), .timeout = 240)
 {
     static const int pieces[] = {5, 1, 4, 5, 2, 2, 5, 5, 1, 3};
 

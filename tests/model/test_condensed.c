@@ -8,8 +8,6 @@
 #include "tests/support/model.h"
 #include "variants/model/config/settings.h"
 
-#include <criterion/parameterized.h>
-
 enum { T = 30, BATCH = 2, VOCAB = 11, DH = 6, HEADS = 4, KV_HEADS = 2, LAYERS = 2 };
 enum { ROW = LAYERS * 2 * KV_HEADS * DH }; /* a key and a value of every layer */
 
@@ -93,8 +91,7 @@ static void make_identity(struct params *p)
 }
 
 /* Maps that change nothing, and a tree whose lowest level has everything. */
-ParameterizedTestParameters(condensed, is_full_attention_in_the_limit) { return every_backend(); }
-ParameterizedTest(int *b, condensed, is_full_attention_in_the_limit, .timeout = 240)
+TEST_EACH(int *b, condensed, is_full_attention_in_the_limit, every_backend(), .timeout = 240)
 {
     const struct config lin = model("linformer", "rank=4,lin_block=4"),
                         bp = model("bp", "tree=100"), few = model("bp", "tree=2");

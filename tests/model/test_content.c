@@ -46,8 +46,7 @@ static void expect_same(const struct config *c, const char *backend, const char 
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
-ParameterizedTestParameters(content, nothing_left_out_is_full_attention) { return every_backend(); }
-ParameterizedTest(int *b, content, nothing_left_out_is_full_attention, .timeout = 120)
+TEST_EACH(int *b, content, nothing_left_out_is_full_attention, every_backend(), .timeout = 120)
 {
     const char *const backend = backends[*b]->name;
 

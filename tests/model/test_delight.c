@@ -184,8 +184,7 @@ static void by_hand(const struct map_case *t, int row, float *out)
         out[e] = (float)y[e];
 }
 
-ParameterizedTestParameters(delight, map_is_its_definition) { return every_backend(); }
-ParameterizedTest(int *b, delight, map_is_its_definition, .timeout = 240)
+TEST_EACH(int *b, delight, map_is_its_definition, every_backend(), .timeout = 240)
 {
     static const int shapes[][4] = {
         {1, 8, 1, 4}, {5, 16, 1, 8}, {33, 20, 3, 4}, {7, 9, 2, 5}}; /* rows D H dh */
@@ -246,8 +245,7 @@ Test(delight, map_is_differentiated, .timeout = 120)
     }
 }
 
-ParameterizedTestParameters(delight, map_backward_as_the_reference) { return every_backend(); }
-ParameterizedTest(int *b, delight, map_backward_as_the_reference, .timeout = 240)
+TEST_EACH(int *b, delight, map_backward_as_the_reference, every_backend(), .timeout = 240)
 {
     for (int form = 0; form < FORMS; form++) {
         const struct config c = form_of(form, 20, 3, 4);

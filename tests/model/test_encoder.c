@@ -130,8 +130,7 @@ Test(encoder, transparent_reads_all_layers)
     cr_expect_lt(case_error(last, want, (size_t)(BATCH * TOKENS * c.V)), 1);
 }
 
-ParameterizedTestParameters(encoder, agrees_with_the_reference) { return every_backend(); }
-ParameterizedTest(int *b, encoder, agrees_with_the_reference, .timeout = 120)
+TEST_EACH(int *b, encoder, agrees_with_the_reference, every_backend(), .timeout = 120)
 {
     int n = 0;
 

@@ -35,8 +35,7 @@ static bool model_of(struct config *c, int i)
     return true;
 }
 
-ParameterizedTestParameters(ffn_model, as_the_reference) { return all_but_ref(); }
-ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 240)
+TEST_EACH(int *b, ffn_model, as_the_reference, all_but_ref(), .timeout = 240)
 {
     struct config c;
 

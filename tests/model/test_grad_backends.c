@@ -5,12 +5,9 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/trained.h"
 
-#include <criterion/parameterized.h>
-
 /* ---- backends as the reference ------------------------------------------------------------ */
 
-ParameterizedTestParameters(grad_backends, as_the_reference) { return all_but_ref(); }
-ParameterizedTest(const int *b, grad_backends, as_the_reference)
+TEST_EACH(const int *b, grad_backends, as_the_reference, all_but_ref())
 {
     struct form wirings[WIRINGS];
     const size_t n = all_wirings(wirings, false);

@@ -3,7 +3,7 @@
  * Whole models backward on the reference: every parameter of every variant, wiring, gate and
  * position scheme is compared with finite differences of the loss, with memory from an earlier
  * segment where there is one. */
-#include "tests/support/every_backend.h"
+#include "tests/support/each.h"
 #include "tests/support/trained.h"
 #include "variants/model/content/content.h"
 #include "variants/parts/parts.h"
@@ -112,8 +112,7 @@ static void expect_derivatives_of(const struct form *w, int turn)
 }
 
 /* What a variant is by itself with two turns of the options. */
-ParameterizedTestParameters(grad_lm, is_the_derivative) { return every_part(); }
-ParameterizedTest(int *part, grad_lm, is_the_derivative)
+TEST_EACH(int *part, grad_lm, is_the_derivative, every_part())
 {
     struct form wirings[WIRINGS];
     const size_t n = all_wirings(wirings, false);
@@ -135,8 +134,7 @@ EACH_FORM(grad_lm, is_the_derivative_with_dropout, false)
 
 /* Each variant that can be an encoder and a decoder, whose layers have the encoder's gradient, too; and
  * with sums of its layers. */
-ParameterizedTestParameters(grad_lm, is_the_derivative_with_an_encoder) { return every_part(); }
-ParameterizedTest(int *part, grad_lm, is_the_derivative_with_an_encoder, .timeout = 240)
+TEST_EACH(int *part, grad_lm, is_the_derivative_with_an_encoder, every_part(), .timeout = 240)
 {
     struct form wirings[WIRINGS];
     const size_t n = all_wirings(wirings, false);
@@ -201,11 +199,8 @@ static const struct {
     {"sepconv", "sep_kernel=11", 2, 3, 5, 2, false},
 };
 
-ParameterizedTestParameters(grad_lm, is_the_derivative_of_models)
-{
-    return every_number(ARRAY_LEN(models));
-}
-ParameterizedTest(int *which, grad_lm, is_the_derivative_of_models, .timeout = 300)
+TEST_EACH(int *which, grad_lm, is_the_derivative_of_models, every_number(ARRAY_LEN(models)),
+          .timeout = 300)
 {
     struct config c = config_default(variant_find(models[*which].variant), 12, models[*which].H,
                                      models[*which].dh, models[*which].F, models[*which].N, 11);

@@ -2,6 +2,7 @@
  *
  * How many rows a layer remembers: all that a later query may see by its windows and masks, no more
  * where these are of distances, and with them the same numbers as with the whole text. */
+#include "tests/support/each.h"
 #include "tests/support/model.h"
 #include "variants/model/attention/around.h"
 #include "variants/parts/masks.h"
@@ -157,8 +158,7 @@ static void try_sight(struct config c, int reach, const char *what, int *tried)
 
 /* Every variant with rows of memory, with each pattern that it takes: rows that are dropped are those
  * that are not seen, wherever they stand. */
-ParameterizedTestParameters(kept_rows, same_numbers) { return every_part(); }
-ParameterizedTest(int *part, kept_rows, same_numbers, .timeout = 240)
+TEST_EACH(int *part, kept_rows, same_numbers, every_part(), .timeout = 240)
 {
     static const struct {
         const char *mask;

@@ -4,8 +4,6 @@
  * every backend. */
 #include "tests/support/bound_layer.h"
 
-#include <criterion/parameterized.h>
-
 enum { D = 12, H = 2, DK = 4, L = 70 };
 
 static float *weights(const struct bound *t, const char *end)
@@ -65,8 +63,7 @@ static struct config sized(const struct limit *l, const char *name)
     return c;
 }
 
-ParameterizedTestParameters(limits, are_the_known_mixer) { return every_backend(); }
-ParameterizedTest(int *b, limits, are_the_known_mixer)
+TEST_EACH(int *b, limits, are_the_known_mixer, every_backend())
 {
     for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
         struct bound own, of;

@@ -56,8 +56,7 @@ static float *grads(const struct trained *t, size_t *n)
     return to;
 }
 
-ParameterizedTestParameters(lm_picked, all_places_are_the_model) { return every_backend(); }
-ParameterizedTest(int *b, lm_picked, all_places_are_the_model)
+TEST_EACH(int *b, lm_picked, all_places_are_the_model, every_backend())
 {
     int32_t all[B * L];
 
@@ -75,8 +74,7 @@ ParameterizedTest(int *b, lm_picked, all_places_are_the_model)
     }
 }
 
-ParameterizedTestParameters(lm_picked, two_parts_make_the_whole) { return every_backend(); }
-ParameterizedTest(int *b, lm_picked, two_parts_make_the_whole)
+TEST_EACH(int *b, lm_picked, two_parts_make_the_whole, every_backend())
 {
     enum { FEW = 2, REST = L - FEW };
     static const int32_t few[B * FEW] = {0, 3, 1, 4}, rest[B * REST] = {1, 2, 4, 0, 2, 3};

@@ -50,8 +50,7 @@ static void window_by_hand(const struct bound *t, const double *rows, int n, dou
     }
 }
 
-ParameterizedTestParameters(local_rnn, is_its_windows) { return every_backend(); }
-ParameterizedTest(int *b, local_rnn, is_its_windows)
+TEST_EACH(int *b, local_rnn, is_its_windows, every_backend())
 {
     static const int windows[] = {1, 3, L, L + 4};
 

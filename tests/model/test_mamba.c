@@ -6,8 +6,6 @@
 #include "tests/support/loaded.h"
 #include "variants/model/config/settings.h"
 
-#include <criterion/parameterized.h>
-
 /* Channels and numbers of a state are no whole vectors, and channels more than one block. */
 enum { B = 2, L = 11, D = 12, H = 3, INNER = 3 * 49, STATES = 16, RANK = 5, TAPS = 4 };
 
@@ -98,8 +96,7 @@ static double error_of(const struct bound *t)
 }
 
 /* Cut into segments of this many rows, the last one shorter: the states carry the rest. */
-ParameterizedTestParameters(mamba, is_its_equations) { return every_backend(); }
-ParameterizedTest(int *b, mamba, is_its_equations)
+TEST_EACH(int *b, mamba, is_its_equations, every_backend())
 {
     static const int lengths[] = {L, 4, 1};
 
@@ -120,8 +117,7 @@ ParameterizedTest(int *b, mamba, is_its_equations)
 
 /* ---- backward ------------------------------------------------------------------------------ */
 
-ParameterizedTestParameters(mamba, gradients_are_differences) { return every_backend(); }
-ParameterizedTest(int *b, mamba, gradients_are_differences, .timeout = 240)
+TEST_EACH(int *b, mamba, gradients_are_differences, every_backend(), .timeout = 240)
 {
     struct bound t;
 

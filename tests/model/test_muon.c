@@ -133,9 +133,7 @@ static void expect_steps(struct bound *b, const struct engine *g, enum muon_scal
     }
 }
 
-ParameterizedTestParameters(muon, takes_the_steps_of_its_equations) { return every_backend(); }
-
-ParameterizedTest(const int *which, muon, takes_the_steps_of_its_equations)
+TEST_EACH(const int *which, muon, takes_the_steps_of_its_equations, every_backend())
 {
     const struct engine g = open_engine(backends[*which]->name, 2);
 
@@ -177,14 +175,12 @@ static double distance(const double *x, const double *y, int n)
     return sqrt(of / square);
 }
 
-ParameterizedTestParameters(muon, rounds_in_mixed_precision) { return every_narrow_backend(); }
-
 /* In mixed precision a backend does what the reference does that rounds, not what it does without.
  * Rounded to 2^-9 of themselves, the 2 x 3 operands of each of 5 steps move X by about
  * 2^-9 sqrt(6) a step, which the slopes of the polynomial where values have settled (1.1 at most)
  * add up to 5 x 1.1^5 x that = 0.04; an operand whose sums differ in the last bit is seldom rounded
  * the other way: one in 2^24-9, times the 64 terms of a sum. */
-ParameterizedTest(const int *which, muon, rounds_in_mixed_precision)
+TEST_EACH(const int *which, muon, rounds_in_mixed_precision, every_narrow_backend())
 {
     enum { ROWS = 24, COLUMNS = 64, N = ROWS * COLUMNS };
     double *const got = step_of(backends[*which]->name, true, ROWS, COLUMNS);

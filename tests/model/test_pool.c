@@ -109,8 +109,7 @@ static void as_the_reference(const char *order, bool causal, const char *backend
                     largest_of(d_want, n) / 10, want.l.p.v[i].name);
 }
 
-ParameterizedTestParameters(pools, on_every_backend) { return every_backend(); }
-ParameterizedTest(int *b, pools, on_every_backend, .timeout = 240)
+TEST_EACH(int *b, pools, on_every_backend, every_backend(), .timeout = 240)
 {
     static const int lengths[] = {1, 2, 3, 4, 7, 8, MOST};
 

@@ -37,8 +37,7 @@ static void each_variant(int part, void (*test)(int v))
 
 #define EACH_VARIANT(suite, name)                                                                  \
     static void name(int v);                                                                       \
-    ParameterizedTestParameters(suite, name) { return every_part(); }                              \
-    ParameterizedTest(int *part, suite, name, .timeout = 240) { each_variant(*part, name); }       \
+    TEST_EACH(int *part, suite, name, every_part(), .timeout = 240) { each_variant(*part, name); } \
     static void name(int v)
 
 /* The reference, and the fastest of our own kernels that runs here. */

@@ -3,6 +3,7 @@
  * What structs of the lists need is refused where it is missing, by name: each row of the tables, and
  * each pointer without which a small training dies. */
 #include "tests/support/command_line.h"
+#include "tests/support/each.h"
 #include "tests/support/sanitized.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
@@ -12,7 +13,6 @@
 #include "harness/worker/job.h"
 #include "tests/support/failure.h"
 
-#include <criterion/parameterized.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -386,14 +386,7 @@ static void one_part(size_t at, const struct needs *needs, const struct entry *x
     }
 }
 
-ParameterizedTestParameters(registry, no_pointer_is_missed)
-{
-    static size_t which[] = {0, 1, 2, 3};
-
-    return cr_make_param_array(size_t, which, ARRAY_LEN(which));
-}
-
-ParameterizedTest(size_t *which, registry, no_pointer_is_missed)
+TEST_EACH(int *which, registry, no_pointer_is_missed, every_number(ARRAY_LEN(pointed)))
 {
     const struct registered *const r = list_of(pointed[*which].noun);
     int tried = 0;

@@ -6,8 +6,6 @@
 #include "tests/support/model.h"
 #include "variants/model/config/choices.h"
 
-#include <criterion/parameterized.h>
-
 enum { TEXT = 75, V = 11 };
 
 /* Variants that carry nothing but states, by any mixer. */
@@ -26,8 +24,7 @@ static float *without_past(const struct config *c, const char *backend, int L)
     return model_logits(c, backend, 1, MEM_NONE, (struct extent){2, L, 0}, TEXT, L);
 }
 
-ParameterizedTestParameters(state, goes_on) { return every_backend(); }
-ParameterizedTest(int *b, state, goes_on, .timeout = 120)
+TEST_EACH(int *b, state, goes_on, every_backend(), .timeout = 120)
 {
     static const int lengths[] = {1, 3, 32, 64};
 
@@ -131,8 +128,7 @@ static struct config stacked(const char *stack, int mem_len)
 }
 
 /* With a memory of all rows segments of any length are one pass, whatever the kind of memory. */
-ParameterizedTestParameters(state, stacks_go_on) { return every_backend(); }
-ParameterizedTest(int *b, state, stacks_go_on, .timeout = 120)
+TEST_EACH(int *b, state, stacks_go_on, every_backend(), .timeout = 120)
 {
     static const char *const stacks[] = {"gdn,gdn,gdn,rope", "rope,gdn", "nope,gdn,gdn", "gdn"};
     static const int lengths[] = {1, 3, 32};

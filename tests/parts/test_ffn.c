@@ -85,8 +85,7 @@ static void check_equation(const struct config *c, const char *backend, int thre
     cr_expect(guards_intact(z, n));
 }
 
-ParameterizedTestParameters(ffn, is_its_equation) { return every_backend(); }
-ParameterizedTest(int *b, ffn, is_its_equation)
+TEST_EACH(int *b, ffn, is_its_equation, every_backend())
 {
     static const int shapes[][3] = {{1, 1, 1}, {1, 8, 13}, {5, 6, 9}, {33, 20, 37}}; /* rows D F */
 
@@ -99,8 +98,7 @@ ParameterizedTest(int *b, ffn, is_its_equation)
 }
 
 /* Keeping values for backward does not change the arithmetic. */
-ParameterizedTestParameters(ffn, keeping_changes_nothing) { return every_backend(); }
-ParameterizedTest(int *b, ffn, keeping_changes_nothing)
+TEST_EACH(int *b, ffn, keeping_changes_nothing, every_backend())
 {
     for (int k = 0; ffns[k] && !ffns[k]->build; k++) {
         const struct config c = form_of(ffns[k], 0, 20, 37);
@@ -147,8 +145,7 @@ Test(ffn, dropout_is_differentiated)
     }
 }
 
-ParameterizedTestParameters(ffn, backward_as_the_reference) { return every_backend(); }
-ParameterizedTest(int *b, ffn, backward_as_the_reference, .timeout = 240)
+TEST_EACH(int *b, ffn, backward_as_the_reference, every_backend(), .timeout = 240)
 {
     static const int shapes[][3] = {{1, 8, 13}, {5, 6, 9}, {150, 33, 37}}; /* rows D F */
 

@@ -91,8 +91,7 @@ static void head_by_hand(const struct ffn_case *t, const struct sizes_of *f, con
                     ffn_at(t, "ff.pkm.values", (size_t)(index[k] * D + d));
 }
 
-ParameterizedTestParameters(ffn_pkm, is_the_best_of_all_pairs) { return every_backend(); }
-ParameterizedTest(int *b, ffn_pkm, is_the_best_of_all_pairs)
+TEST_EACH(int *b, ffn_pkm, is_the_best_of_all_pairs, every_backend())
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
         const struct sizes_of *const f = &forms[i];
@@ -149,8 +148,7 @@ Test(ffn_pkm, reference_is_the_derivative)
     }
 }
 
-ParameterizedTestParameters(ffn_pkm, backward_as_the_reference) { return every_backend(); }
-ParameterizedTest(int *b, ffn_pkm, backward_as_the_reference)
+TEST_EACH(int *b, ffn_pkm, backward_as_the_reference, every_backend())
 {
     for (size_t i = 1; i < ARRAY_LEN(forms); i++) {
         const struct config c = config_of(&forms[i], D), wide = config_of(&forms[i], 150);

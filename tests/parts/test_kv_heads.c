@@ -86,8 +86,7 @@ static void repeat(const struct variant *v, int kv_heads, const char *backend)
     }
 }
 
-ParameterizedTestParameters(kv_heads, repeated_heads_are_the_same_model) { return every_backend(); }
-ParameterizedTest(int *b, kv_heads, repeated_heads_are_the_same_model, .timeout = 120)
+TEST_EACH(int *b, kv_heads, repeated_heads_are_the_same_model, every_backend(), .timeout = 120)
 {
     each_sharing(*b, repeat);
 }
@@ -166,8 +165,7 @@ static void sum_over_the_group(const struct variant *v, int kv_heads, const char
     expect_sums(&got.lm.params, &want.lm.params, v->name, backend);
 }
 
-ParameterizedTestParameters(kv_heads, gradients_are_sums_over_the_group) { return every_backend(); }
-ParameterizedTest(int *b, kv_heads, gradients_are_sums_over_the_group, .timeout = 120)
+TEST_EACH(int *b, kv_heads, gradients_are_sums_over_the_group, every_backend(), .timeout = 120)
 {
     each_sharing(*b, sum_over_the_group);
 }

@@ -122,8 +122,7 @@ static void expect_by_hand(struct ffn_case *t, const char *backend)
                   moe_of(t->c)->experts * 2 * (D + 8) * 4 * U);
 }
 
-ParameterizedTestParameters(moe, is_its_equation) { return every_backend(); }
-ParameterizedTest(int *b, moe, is_its_equation)
+TEST_EACH(int *b, moe, is_its_equation, every_backend())
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++)
         for (int bias = 0; bias < 2; bias++) {
@@ -198,8 +197,7 @@ static void row_by_hand(const struct ffn_case *t, int i, int route[MAX_E], doubl
     }
 }
 
-ParameterizedTestParameters(moe, groups_and_tokens_choose) { return every_backend(); }
-ParameterizedTest(int *b, moe, groups_and_tokens_choose)
+TEST_EACH(int *b, moe, groups_and_tokens_choose, every_backend())
 {
     for (size_t i = 0; i < ARRAY_LEN(other_forms); i++)
         for (int bias = 0; bias < 2; bias++) {
@@ -296,8 +294,7 @@ Test(moe, reference_is_the_derivative)
     }
 }
 
-ParameterizedTestParameters(moe, backward_as_the_reference) { return every_backend(); }
-ParameterizedTest(int *b, moe, backward_as_the_reference)
+TEST_EACH(int *b, moe, backward_as_the_reference, every_backend())
 {
     for (size_t i = 0; i < ALL_FORMS; i++)
         for (int bias = 0; bias < 2; bias++) {

@@ -134,8 +134,7 @@ static void row_by_hand(const struct ffn_case *t, const struct mixture *f, const
         serve(t, f, "shared", 0, f->shared, gate, x, y);
 }
 
-ParameterizedTestParameters(moe_published, is_its_equation) { return every_backend(); }
-ParameterizedTest(int *b, moe_published, is_its_equation)
+TEST_EACH(int *b, moe_published, is_its_equation, every_backend())
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
         const struct config c = config_of(&forms[i]);
@@ -183,8 +182,7 @@ Test(moe_published, reference_is_the_derivative)
     }
 }
 
-ParameterizedTestParameters(moe_published, backward_as_the_reference) { return every_backend(); }
-ParameterizedTest(int *b, moe_published, backward_as_the_reference)
+TEST_EACH(int *b, moe_published, backward_as_the_reference, every_backend())
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
         struct config c = config_of(&forms[i]);

@@ -81,8 +81,7 @@ static struct row ada_row(const struct normed *t, int i, bool unbiased, double c
     return r;
 }
 
-ParameterizedTestParameters(norm, ada_is_its_equation) { return every_backend(); }
-ParameterizedTest(int *at, norm, ada_is_its_equation)
+TEST_EACH(int *at, norm, ada_is_its_equation, every_backend())
 {
     static const char *const std[] = {"biased", "unbiased"};
 

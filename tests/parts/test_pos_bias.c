@@ -10,8 +10,6 @@
 #include "variants/base/safetensors.h"
 #include "variants/model/optimise/optimizer.h"
 
-#include <criterion/parameterized.h>
-
 /* ---- slopes of ALiBi ----------------------------------------------------------------------- */
 
 /* As published for a power of two: a geometric sequence that starts at its own ratio. */

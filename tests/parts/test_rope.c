@@ -8,7 +8,6 @@
 #include "variants/parts/parts.h"
 
 #include <complex.h>
-#include <criterion/parameterized.h>
 
 enum { ROPE_NEIGHBOURS, ROPE_HALVES };
 static const char *const pairs_name[] = {"interleaved", "half"};

@@ -144,8 +144,7 @@ static void stream(const char *pattern, const struct backend *b)
         }
 }
 
-ParameterizedTestParameters(sparse, streaming_is_one_pass) { return every_backend(); }
-ParameterizedTest(int *b, sparse, streaming_is_one_pass, .timeout = 120)
+TEST_EACH(int *b, sparse, streaming_is_one_pass, every_backend(), .timeout = 120)
 {
     for (size_t p = 0; p < ARRAY_LEN(patterns); p++)
         stream(patterns[p], backends[*b]);

@@ -11,7 +11,6 @@
 #include "variants/steps/mix.h"
 
 #include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -338,8 +337,7 @@ Test(steps, rates_beyond_float)
     close_problem(&p);
 }
 
-ParameterizedTestParameters(steps, gradients) { return every_backend(); }
-ParameterizedTest(int *b, steps, gradients, .timeout = 120)
+TEST_EACH(int *b, steps, gradients, every_backend(), .timeout = 120)
 {
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
         struct problem p;
@@ -414,8 +412,7 @@ Test(steps, segments)
 
 /* Without a backward pass the same steps run in less room, and have the same bits: functions behind
  * maps are the same function of the same sums. */
-ParameterizedTestParameters(steps, need_no_more_room_than_they_say) { return every_backend(); }
-ParameterizedTest(int *b, steps, need_no_more_room_than_they_say)
+TEST_EACH(int *b, steps, need_no_more_room_than_they_say, every_backend())
 {
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
         struct problem kept, live;
@@ -507,8 +504,7 @@ static void build_numbers(struct steps *t) { t->result = step_recur(t, decaying(
 
 /* In a model in bf16 a recurrence has the bits of rounded operands; where states are numbers, or a
  * model is trained, those of the operands as they are. */
-ParameterizedTestParameters(steps, recurrences_round) { return every_backend(); }
-ParameterizedTest(int *b, steps, recurrences_round)
+TEST_EACH(int *b, steps, recurrences_round, every_backend())
 {
     static const struct {
         steps_build *build;

@@ -5,23 +5,8 @@
  * tests of narrower types have them. */
 #pragma once
 
+#include "each.h"
 #include "variants/backends/backend.h"
-
-#include <criterion/criterion.h>
-#include <criterion/parameterized.h>
-
-enum { MOST_PARAMS = 64 };
-
-/* 0 to n - 1. */
-static inline struct criterion_test_params every_number(size_t n)
-{
-    static int all[MOST_PARAMS];
-
-    cr_assert_leq(n, (size_t)MOST_PARAMS);
-    for (size_t i = 0; i < n; i++)
-        all[i] = (int)i;
-    return cr_make_param_array(int, all, n);
-}
 
 static inline struct criterion_test_params backends_of(bool narrow, bool reference)
 {

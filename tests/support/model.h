@@ -4,6 +4,7 @@
  * random text streamed through it. */
 #pragma once
 
+#include "each.h"
 #include "kept.h"
 #include "open_engine.h"
 #include "sanitized.h"
@@ -15,7 +16,6 @@
 #include "variants/model/lm/lm.h"
 #include "variants/parts/parts.h"
 
-#include <criterion/parameterized.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,14 +163,7 @@ static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
  * PARTS-th form from p on. */
 enum { PARTS = 8 };
 
-static inline struct criterion_test_params every_part(void)
-{
-    static int all[PARTS];
-
-    for (int p = 0; p < PARTS; p++)
-        all[p] = p;
-    return cr_make_param_array(int, all, PARTS);
-}
+static inline struct criterion_test_params every_part(void) { return every_number(PARTS); }
 
 /* Which form is being tested, for failed assertions. */
 static char form_now[96];
@@ -199,8 +192,7 @@ static inline void each_form(int part, bool recurrent_only, int line,
 /* The head of a test of one form `w`, run for all of them or for those with memory. */
 #define EACH_FORM(suite, test, recurrent_only)                                                     \
     static void test(const struct form *w);                                                        \
-    ParameterizedTestParameters(suite, test) { return every_part(); }                              \
-    ParameterizedTest(int *part, suite, test, .timeout = 240)                                      \
+    TEST_EACH(int *part, suite, test, every_part(), .timeout = 240)                                \
     {                                                                                              \
         each_form(*part, recurrent_only, __LINE__, test);                                          \
     }                                                                                              \

@@ -9,7 +9,6 @@
 #include "tests/support/started_job.h"
 
 #include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 #include <math.h>
 #include <string.h>
 
@@ -48,8 +47,7 @@ static void check_case(const struct bench_case *c)
     cr_expect_eq(job_tokens(&j), (double)c->batch * c->seq);
 }
 
-ParameterizedTestParameters(job, takes_what_it_counted) { return every_backend(); }
-ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
+TEST_EACH(int *b, job, takes_what_it_counted, every_backend(), .timeout = 120)
 {
     static const char *const lines[] = {
         "-w attn,layer,segment,decode -V all --seq 9 --mem 0,20 --batch 2 --d-model 24 --heads 3 "

@@ -107,8 +107,7 @@ Test(job_dtype, rows_are_rounded_where_it_is_asked_for)
 /* Every variant in every type: as the reference within the bound of its check, or refused. Under
  * sanitizers one case of seven, which is prime to the number of workloads, types and kinds of rows, so
  * that each of them has its turn. */
-ParameterizedTestParameters(job_dtype, backends_agree) { return every_narrow_backend(); }
-ParameterizedTest(int *b, job_dtype, backends_agree, .timeout = 300)
+TEST_EACH(int *b, job_dtype, backends_agree, every_narrow_backend(), .timeout = 300)
 {
     int ran = 0;
 

@@ -14,7 +14,6 @@
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
 
-#include <criterion/parameterized.h>
 #include <math.h>
 #include <string.h>
 
@@ -99,8 +98,7 @@ static void check_case(const struct bench_case *c)
         expect_steady(&j);
 }
 
-ParameterizedTestParameters(job_grad, gradients_of_the_reference) { return every_narrow_backend(); }
-ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
+TEST_EACH(int *b, job_grad, gradients_of_the_reference, every_narrow_backend(), .timeout = 400)
 {
     static const char *const lines[] = {
         "-w attn,layer,train -V all --phase fwd_bwd --threads 2 " SIZES,
@@ -132,8 +130,7 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
 
 /* Sums over many positions must not lose what they are made of, and gradients that are 0 are not to
  * be nothing but rounding. */
-ParameterizedTestParameters(job_grad, gradients_of_long_segments) { return all_but_ref(); }
-ParameterizedTest(int *b, job_grad, gradients_of_long_segments, .timeout = 120)
+TEST_EACH(int *b, job_grad, gradients_of_long_segments, all_but_ref(), .timeout = 120)
 {
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);

@@ -70,8 +70,7 @@ Test(job_kv_dtype, rounding_is_small_and_there)
 }
 
 /* Every variant that caches: as the reference within the bound of its check, or refused. */
-ParameterizedTestParameters(job_kv_dtype, backends_agree) { return every_narrow_backend(); }
-ParameterizedTest(int *b, job_kv_dtype, backends_agree, .timeout = 300)
+TEST_EACH(int *b, job_kv_dtype, backends_agree, every_narrow_backend(), .timeout = 300)
 {
     static const char *const work[] = {"-w decode ", "-w layer,segment --seq 7 "};
     const char *const name = backends[*b]->name;

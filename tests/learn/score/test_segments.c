@@ -5,13 +5,13 @@
 #include "harness/learn/score/losses.h"
 #include "harness/learn/source/synthetic.h"
 #include "harness/learn/train/train_options.h"
+#include "tests/support/each.h"
 #include "tests/support/model.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/published_folder.h"
 #include "tests/support/score_line.h"
 #include "tests/support/trains.h"
 
-#include <criterion/parameterized.h>
 #include <math.h>
 
 /* No block of keys ends where a segment does. */
@@ -182,8 +182,7 @@ static void expect_sees(int v)
     }
 }
 
-ParameterizedTestParameters(segments, see_their_memory_alone) { return every_part(); }
-ParameterizedTest(int *part, segments, see_their_memory_alone, .timeout = 240)
+TEST_EACH(int *part, segments, see_their_memory_alone, every_part(), .timeout = 240)
 {
     for (int v = 0; variants[v]; v++)
         if (v % PARTS == *part)

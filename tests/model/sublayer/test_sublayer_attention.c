@@ -5,8 +5,6 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
 
-#include <criterion/parameterized.h>
-
 enum { T = 40, BATCH = 2, VOCAB = 11, WINDOW = 6 };
 
 static struct config local(const char *variant)
@@ -24,8 +22,7 @@ static struct config local(const char *variant)
 static const char *const all[] = {"gemma", "sink",           "fox",   "cope",
                                   "diff",  "value_residual", "alibi", "xl"};
 
-ParameterizedTestParameters(attention_local, goes_on) { return every_backend(); }
-ParameterizedTest(int *b, attention_local, goes_on, .timeout = 240)
+TEST_EACH(int *b, attention_local, goes_on, every_backend(), .timeout = 240)
 {
     static const int lengths[] = {1, 3, 16};
 

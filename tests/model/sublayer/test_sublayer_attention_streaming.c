@@ -7,8 +7,6 @@
 #include "tests/support/model.h"
 #include "variants/model/config/settings.h"
 
-#include <criterion/parameterized.h>
-
 enum { T = 40, BATCH = 2, VOCAB = 11, SINKS = 2, WINDOW = 7, KEPT = SINKS + WINDOW - 1 };
 
 static struct config model(const char *variant, int sinks, int window)
@@ -29,8 +27,7 @@ static float *logits(const struct config *c, const char *backend, enum mem_kind 
 }
 
 /* A cache that is longer than its slots changes nothing. */
-ParameterizedTestParameters(attention_streaming, goes_on) { return every_backend(); }
-ParameterizedTest(int *b, attention_streaming, goes_on, .timeout = 240)
+TEST_EACH(int *b, attention_streaming, goes_on, every_backend(), .timeout = 240)
 {
     static const int lengths[] = {1, 3, 16, T}, memories[] = {KEPT, KEPT + 20};
     static const enum mem_kind kinds[] = {MEM_KV, MEM_HIDDEN};

@@ -5,8 +5,6 @@
  * matter: test_properties.c; golden files compare whole models. */
 #include "tests/support/bound_layer.h"
 
-#include <criterion/parameterized.h>
-
 enum { D = 6, B = 2, L = 7, N = B * L * D };
 
 struct conv {
@@ -114,8 +112,7 @@ static double by_hand(const struct conv *v, char letter, int kernel, int b, int 
 
 static const int kernels[] = {1, 4, L + 4};
 
-ParameterizedTestParameters(sublayer_conv, is_its_equation) { return every_backend(); }
-ParameterizedTest(int *at, sublayer_conv, is_its_equation)
+TEST_EACH(int *at, sublayer_conv, is_its_equation, every_backend())
 {
     for (const char *letter = "cwb"; *letter; letter++)
         for (size_t k = 0; k < ARRAY_LEN(kernels); k++)

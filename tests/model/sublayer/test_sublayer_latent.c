@@ -146,8 +146,7 @@ static float *logits(const struct config *c, const char *backend, enum mem_kind 
     return model_logits(c, backend, 2, kind, largest, TEXT, segment);
 }
 
-ParameterizedTestParameters(sublayer_latent, forms_agree_in_models) { return every_backend(); }
-ParameterizedTest(int *b, sublayer_latent, forms_agree_in_models, .timeout = 120)
+TEST_EACH(int *b, sublayer_latent, forms_agree_in_models, every_backend(), .timeout = 120)
 {
     static const char *const masks[] = {"", "window=6", "stride=3;fixed=4,summary=1"};
     const char *const backend = backends[*b]->name;
