@@ -332,9 +332,7 @@ static struct rows rows_of(const struct bytes *out)
 /* A pipe gets the latency table, byte by byte as it is on disk, and nothing else. */
 Test(cli, a_pipe_gets_strict_csv)
 {
-    struct ran r = run_bench(folder, TWO_CASES);
-
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, TWO_CASES);
     struct rows rows = rows_of(&r.out);
     cr_expect_eq(rows.n, 2);
     cr_expect_eq(count_status(&rows, "ok"), 2);

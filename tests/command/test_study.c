@@ -96,9 +96,8 @@ static void expect_same_rows(const char *a, const char *b)
 
 static void run_whole(const char *out)
 {
-    struct ran r = run_bench(folder, "study tiny.study --threads 1 --out %s --format csv", out);
-
-    expect_exit(&r, 0);
+    struct ran r =
+        bench_exits(folder, 0, NULL, "study tiny.study --threads 1 --out %s --format csv", out);
     HAS(r.out.data, "copy,s,xl,");
 }
 
@@ -144,8 +143,7 @@ Test(study_runs, rows_and_verdicts)
             }
         cr_expect_eq(found, 1);
     }
-    struct ran again = run_bench(folder, "study r/latest --format csv");
-    expect_exit(&again, 0);
+    struct ran again = bench_exits(folder, 0, NULL, "study r/latest --format csv");
     HAS(again.out.data, "copy,s,shaw,");
     bench_exits(folder, 2, NULL, "study r/latest --threads 2");
     again = run_shell(
@@ -167,8 +165,8 @@ Test(study_runs, controls)
                                       "variant = wide: --variant gtrxl --d-inner 24\n" SIZES
                                       "corpus = copy: copy:lag=8,p=0.9,alphabet=4\n"
                                       "rates = 1e-3\nseeds = 3\nbaseline-seeds = 4\nsteps = 4\n");
-    struct ran r = run_bench(folder, "study controls.study --threads 1 --out r --format csv");
-    expect_exit(&r, 0);
+    struct ran r =
+        bench_exits(folder, 0, NULL, "study controls.study --threads 1 --out r --format csv");
     HAS(r.out.data, "copy,s,adanorm,xl --norm pre,");
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
@@ -183,8 +181,7 @@ Test(study_runs, controls)
         cr_expect_eq(row[i].d_inner, strstr(pairs[at][0], "24") || at == 3 ? 24 : 64);
         cr_expect_eq(row[i].baseline, at == 0 || at >= 4, "%s", row[i].contender);
     }
-    r = run_bench(folder, "study r/latest --format md");
-    expect_exit(&r, 0);
+    r = bench_exits(folder, 0, NULL, "study r/latest --format md");
     HAS(r.out.data, "the controls (pooled over 4); p and verdict are corrected for 4");
     folder_put_text("named.study", "variant = none: --d-inner 24\nbaseline = control\n" SIZES
                                    "corpus = copy: train.txt valid.txt test.txt\n"
@@ -364,8 +361,8 @@ Test(study_runs, no_verdict_of_survivors)
                     "baseline-seeds = 1\nsteps = 36\ntrain = --seq 32 --mem 0 --batch 2 "
                     "--lr-warmup 1 --grad-clip 0 --backend ref\n"
                     "eval = --mem 0 --bytes 1024\n");
-    struct ran r = run_bench(folder, "study lost.study --threads 1 -q --out r --format csv");
-    expect_exit(&r, 5);
+    struct ran r =
+        bench_exits(folder, 5, NULL, "study lost.study --threads 1 -q --out r --format csv");
     const char *const at = strstr(r.out.data, no_score);
     HAS(r.out.data, ",not tested,", no_score);
     cr_assert(at && at[-1] >= '2' && at[-1] <= '5', "%s", r.out.data);
@@ -373,8 +370,7 @@ Test(study_runs, no_verdict_of_survivors)
     *strchr(failed, 'N') = at[-1];
     cr_expect(!strstr(r.out.data, "better") && !strstr(r.out.data, "worse"), "%s", r.out.data);
     for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
-        struct ran again = run_bench(folder, "study r/latest --format %s", formats[i]);
-        expect_exit(&again, 5);
+        struct ran again = bench_exits(folder, 5, NULL, "study r/latest --format %s", formats[i]);
         if (i == 0)
             cr_expect_str_eq(again.out.data, r.out.data);
         if (strcmp(formats[i], "table") == 0) /* cuts what is wide */
@@ -391,8 +387,9 @@ Test(study_runs, no_verdict_of_survivors)
     r = run_shell(folder, "mkdir t && cp r/latest/study.csv t && $BENCH study t"); /* no env.csv */
     expect_exit(&r, 1);
     shell_exits(folder, 5, NULL, "cp r/latest/perplexity.csv t && $BENCH study t");
-    r = run_shell(folder, "sed '2s/Z,5,/Z,7,/' r/latest/env.csv >t/env.csv && $BENCH study t");
-    expect_exit(&r, 7); /* what no row says, such as that a file was bad */
+    r = shell_exits(
+        folder, 7, NULL,
+        "sed '2s/Z,5,/Z,7,/' r/latest/env.csv >t/env.csv && $BENCH study t"); /* what no row says, such as that a file was bad */
 }
 
 Test(study_runs, a_dry_run_lists_and_writes_nothing)
@@ -420,8 +417,8 @@ Test(study_runs, a_run_at_the_frequencies_of_bytes_collapsed)
         "train = --seq 16 --mem 16 --batch 4 --backend ref\neval = --bytes 400\n"
         "corpus = copy: train.txt valid.txt test.txt\ncorpus = one: train.txt\nrates = 1e-9\n"
         "seeds = 1\nbaseline-seeds = 1\nsteps = 1\n");
-    struct ran r = run_bench(folder, "study idle.study --threads 1 --out r --format csv");
-    expect_exit(&r, 0);
+    struct ran r =
+        bench_exits(folder, 0, NULL, "study idle.study --threads 1 --out r --format csv");
     HAS(r.out.data, "1 of 1 seeds collapsed: 5.");
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, 4);
@@ -481,8 +478,8 @@ Test(study_runs, what_cannot_be_trained_is_skipped)
              "rates = 1e-3\nseeds = 2\nbaseline-seeds = 2\nsteps = 5\n",
              only->name);
     folder_put_text("only.study", text);
-    struct ran r = run_bench(folder, "study only.study --threads 1 --out r --format csv");
-    expect_exit(&r, 0);
+    struct ran r =
+        bench_exits(folder, 0, NULL, "study only.study --threads 1 --out r --format csv");
     HAS(r.out.data, ",not tested,");
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, 4);

@@ -82,8 +82,7 @@ Test(study_budgets, each_is_the_training_alone)
     static const char *const contenders[] = {"xl", "linear", "alrfou"};
 
     folder_put_text("a.study", STUDY);
-    struct ran r = run_bench(folder, "study a.study --threads 1 --out r --format csv");
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, "study a.study --threads 1 --out r --format csv");
     cr_expect(strstr(r.out.data, "c,s,linear,xl,,640,"), "%s", r.out.data);
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;

@@ -40,21 +40,17 @@ static void make_study(void)
 
 static void run_whole(const char *out)
 {
-    struct ran r = run_bench(folder, "study tasks.study --out %s --format csv", out);
-
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, "study tasks.study --out %s --format csv", out);
     HAS(r.out.data, "maze,s,xl,", ",return,");
 }
 
 /* The return of a checkpoint by bench eval. */
 static double evaluated(const char *run, const char *ckpt)
 {
-    struct ran r = run_bench(folder,
-                             "eval --ckpt %s/%s --episodes %d --backend ref --threads 1 --format "
-                             "csv --columns return",
-                             run, ckpt, EPISODES);
-
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL,
+                               "eval --ckpt %s/%s --episodes %d --backend ref --threads 1 --format "
+                               "csv --columns return",
+                               run, ckpt, EPISODES);
     const char *const line = strchr(r.out.data, '\n');
     const double x = line ? strtod(line, NULL) : NAN;
     return x;
@@ -100,8 +96,7 @@ Test(study_tasks, rows_and_verdicts)
             }
         cr_expect(!final || r[i].lr == rate, "%s: %g, not %g", r[i].contender, r[i].lr, rate);
     }
-    struct ran again = run_bench(folder, "study r/latest --format fom");
-    expect_exit(&again, 0);
+    struct ran again = bench_exits(folder, 0, NULL, "study r/latest --format fom");
     HAS(again.out.data, " test_return ");
     cr_expect(!strstr(again.out.data, " nats"), "%s", again.out.data);
 }
@@ -143,9 +138,7 @@ Test(study_tasks, killed_and_continued)
 
 Test(study_tasks, a_dry_run_says_how_long)
 {
-    struct ran r = run_bench(folder, "study tasks.study --dry-run --format csv");
-
-    expect_exit(&r, 0);
+    struct ran r = bench_exits(folder, 0, NULL, "study tasks.study --dry-run --format csv");
     HAS(r.out.data, "--task catch:delay=3");
     expect_said(&r, "20 jobs");
 }
