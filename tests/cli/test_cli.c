@@ -99,7 +99,7 @@ Test(cli, mistakes)
 
     for (size_t i = 0; i < ARRAY_LEN(list); i++) {
         const char *const words = list[i].words;
-        struct ran r = bench_exits(folder, list[i].code, list[i].text, "%s", words);
+        struct ran r = bench_exits(list[i].code, list[i].text, "%s", words);
         cr_expect_eq(strncmp(r.err.data, "bench: ", 7), 0, "%s: %s", words, r.err.data);
         cr_expect_eq(strchr(r.err.data, '\n'), r.err.data + r.err.n - 1, "one line: %s",
                      r.err.data);
@@ -114,23 +114,23 @@ Test(cli, mistakes)
  * measured as usual. */
 Test(cli, an_implementation_of_one_backend)
 {
-    struct ran r =
-        run_bench(folder, "-q --variant xl --backend openblas," SIMD ",ref --workload attn "
-                          "--seq 4 --mem 0 --impl fused --columns backend,status " TINY);
+    struct ran r = run_bench(
+        "-q --variant xl --backend openblas," SIMD
+        ",ref --workload attn --seq 4 --mem 0 --impl fused --columns backend,status " TINY);
 
     if (r.code == 6)
         cr_skip_test(SIMD " or openblas is not usable here");
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "backend,status\nopenblas,skipped\n" SIMD ",ok\nref,ok\n");
 
-    bench_exits(folder, 2, "bench: unknown implementation \"fused\"  -> use one of ",
+    bench_exits(2, "bench: unknown implementation \"fused\"  -> use one of ",
                 "-q --variant xl --backend openblas --impl fused");
 }
 
 /* The text for a backend that the build lacks, whichever that is here. */
 Test(cli, backend_that_was_not_built_in)
 {
-    struct ran list = bench_exits(folder, 0, NULL, "list backends --format csv");
+    struct ran list = must_bench("list backends --format csv");
     char name[32] = "", words[64];
 
     for (char *line = strtok(list.out.data, "\n"); line; line = strtok(NULL, "\n"))
@@ -139,20 +139,18 @@ Test(cli, backend_that_was_not_built_in)
     if (!name[0])
         cr_skip_test("every backend is usable here");
     snprintf(words, sizeof(words), "bench: backend %s ", name);
-    struct ran r = bench_exits(folder, 6, NULL, "--backend %s", name);
+    struct ran r = bench_exits(6, NULL, "--backend %s", name);
     cr_expect_eq(strncmp(r.err.data, words, strlen(words)), 0, "%s", r.err.data);
     HAS(r.err.data, "  -> ");
 }
 
 Test(cli, environment_variables_are_options)
 {
-    shell_exits(folder, 2, "bench: BENCH_SEQ: --seq \"128..\": range has no end  -> ",
+    shell_exits(2, "bench: BENCH_SEQ: --seq \"128..\": range has no end  -> ",
                 "BENCH_SEQ=128.. \"$BENCH\"");
 
-    struct ran r =
-        shell_exits(folder, 0, NULL,
-                    "BENCH_SEQ=8 BENCH_MEM= \"$BENCH\" list cases --variant xl --backend ref -q "
-                    "--columns seq_tokens,mem_tokens");
+    struct ran r = must_shell("BENCH_SEQ=8 BENCH_MEM= \"$BENCH\" list cases --variant xl --backend "
+                              "ref -q --columns seq_tokens,mem_tokens");
     cr_expect_str_eq(r.out.data, "seq_tokens,mem_tokens\n8,0\n8,512\n");
 }
 
@@ -161,17 +159,15 @@ Test(cli, environment_variables_are_options)
 /* Sources as they can be written, and all of the past among lengths. */
 Test(cli, sources_and_all_of_the_past_are_words)
 {
-    struct ran r =
-        shell_exits(folder, 0, NULL, "\"$BENCH\" list sources --columns source --format jsonl");
+    struct ran r = must_shell("\"$BENCH\" list sources --columns source --format jsonl");
     cr_expect(strstr(r.out.data, "{\"source\": \"copy:lag=192,p=0.9,alphabet=16,groups=1\"}") ||
                   strstr(r.out.data, "{\"source\":\"copy:lag=192,p=0.9,alphabet=16,groups=1\"}"),
               "%s", r.out.data);
     HAS(r.out.data, "flipflop:ignore=0.8");
-    r = shell_exits(folder, 0, NULL,
-                    "\"$BENCH\" list cases --variant linear --backend ref --seq 8 --mem 4,all "
-                    "-q --columns mem_tokens,mem_kind");
+    r = must_shell("\"$BENCH\" list cases --variant linear --backend ref --seq 8 --mem 4,all -q "
+                   "--columns mem_tokens,mem_kind");
     cr_expect_str_eq(r.out.data, "mem_tokens,mem_kind\n4,state\nall,state\n");
-    shell_exits(folder, 2, "--mem all does not apply to vanilla",
+    shell_exits(2, "--mem all does not apply to vanilla",
                 "\"$BENCH\" list cases --variant vanilla --backend ref --mem all");
 }
 
@@ -182,7 +178,7 @@ Test(cli, help_and_version_go_to_stdout)
                                "Usage: bench"};
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        struct ran r = bench_exits(folder, 0, NULL, "%s", words[i]);
+        struct ran r = must_bench("%s", words[i]);
         cr_expect_eq(strncmp(r.out.data, say[i], strlen(say[i])), 0, "%s: %.200s", words[i],
                      r.out.data);
         cr_expect_eq(r.err.n, 0, "%s: %s", words[i], r.err.data);
@@ -193,11 +189,9 @@ Test(cli, help_and_version_go_to_stdout)
 
 Test(cli, a_dry_run_is_list_cases)
 {
-    struct ran dry = run_bench(folder, "--dry-run " CASES);
-    struct ran list = run_bench(folder, "list cases " CASES);
+    struct ran dry = must_bench("--dry-run " CASES);
+    struct ran list = must_bench("list cases " CASES);
 
-    expect_exit(&dry, 0);
-    expect_exit(&list, 0);
     cr_expect_str_eq(dry.out.data, list.out.data);
     cr_expect_eq(dry.err.n, 0, "%s", dry.err.data);
     cr_expect_eq(strncmp(dry.out.data, "index,group,case_id,", 20), 0);
@@ -212,8 +206,7 @@ Test(cli, lists_in_every_format)
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         for (size_t k = 0; k < ARRAY_LEN(formats); k++) {
-            struct ran r =
-                bench_exits(folder, 0, NULL, "list %s -q --format %s", lists[i], formats[k]);
+            struct ran r = must_bench("list %s -q --format %s", lists[i], formats[k]);
             cr_expect(r.out.n > 20);
             cr_expect_eq(r.err.n, 0, "%s", r.err.data);
         }
@@ -280,13 +273,10 @@ Test(cli, a_closed_stdout_is_an_error)
         "--corpus t.txt --layers 1 --d-model 16 --heads 2 --seq 16 --mem 16 --batch 2 --steps 1 "
         "--threads 1 --pin none --ckpt g -q";
     const char *const model = "export M=\"${BENCH%/build/*}/results/models/xl.safetensors\"; ";
-    char line[2048];
 
-    cr_assert_lt(snprintf(line, sizeof(line), "%s%s", model, prepare), (int)sizeof(line));
-    shell_exits(folder, 0, NULL, line);
+    must_shell("%s%s", model, prepare);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        snprintf(line, sizeof(line), "%s$BENCH %s >/dev/full", model, lines[i]);
-        struct ran r = run_shell(folder, line);
+        struct ran r = run_shell("%s$BENCH %s >/dev/full", model, lines[i]);
         const char *const said = strstr(r.err.data, "bench: ");
         expect_exit(&r, 7);
         expect_said(&r, "bench: cannot write to standard output: No space left on device  -> ");
@@ -303,13 +293,11 @@ Test(cli, a_reader_that_has_seen_enough)
 
     for (size_t i = 0; i < ARRAY_LEN(ignoring); i++)
         for (size_t k = 0; k < ARRAY_LEN(commands); k++) {
-            char line[256];
-            snprintf(line, sizeof(line),
-                     "rm -f code; %s{ sleep 0.2; \"$BENCH\" %s; echo $? >code; } | true; until [ "
-                     "-s code ]; do sleep 0.05; "
-                     "done; exit $(cat code)",
-                     ignoring[i], commands[k]);
-            struct ran r = shell_exits(folder, 141, NULL, line);
+            struct ran r =
+                shell_exits(141, NULL,
+                            "rm -f code; %s{ sleep 0.2; \"$BENCH\" %s; echo $? >code; } | true; "
+                            "until [ -s code ]; do sleep 0.05; done; exit $(cat code)",
+                            ignoring[i], commands[k]);
             cr_expect_eq(r.err.n, 0, "%s: %s", commands[k], r.err.data);
         }
 }
@@ -332,7 +320,7 @@ static struct rows rows_of(const struct bytes *out)
 /* A pipe gets the latency table, byte by byte as it is on disk, and nothing else. */
 Test(cli, a_pipe_gets_strict_csv)
 {
-    struct ran r = bench_exits(folder, 0, NULL, TWO_CASES);
+    struct ran r = must_bench(TWO_CASES);
     struct rows rows = rows_of(&r.out);
     cr_expect_eq(rows.n, 2);
     cr_expect_eq(count_status(&rows, "ok"), 2);
@@ -347,7 +335,7 @@ Test(cli, a_pipe_gets_strict_csv)
 
 Test(cli, quiet_says_nothing_but_results)
 {
-    struct ran r = bench_exits(folder, 0, NULL, "-q " TWO_CASES);
+    struct ran r = must_bench("-q " TWO_CASES);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     struct rows rows = rows_of(&r.out);
     cr_expect_eq(rows.n, 2);
@@ -355,17 +343,15 @@ Test(cli, quiet_says_nothing_but_results)
 
 Test(cli, chosen_columns)
 {
-    struct ran r = bench_exits(folder, 0, NULL,
-                               "-q --columns seq_tokens,status,variant --format csv " TWO_CASES);
+    struct ran r = must_bench("-q --columns seq_tokens,status,variant --format csv " TWO_CASES);
     cr_expect_str_eq(r.out.data, "seq_tokens,status,variant\n4,ok,xl\n8,ok,xl\n");
 }
 
 Test(cli, json_lines)
 {
-    struct ran r = run_bench(folder, "-q --format jsonl " TWO_CASES);
+    struct ran r = must_bench("-q --format jsonl " TWO_CASES);
     int n = 0;
 
-    expect_exit(&r, 0);
     for (char *line = strtok(r.out.data, "\n"); line; line = strtok(NULL, "\n"), n++) {
         json_error_t at;
         json_t *row = json_loads(line, JSON_REJECT_DUPLICATES, &at);
@@ -382,7 +368,7 @@ Test(cli, json_lines)
 /* One document at the end: the environment, and all rows or chosen columns of them. */
 Test(cli, json_is_one_document)
 {
-    struct ran r = run_bench(folder, "-q --format json " TWO_CASES);
+    struct ran r = run_bench("-q --format json " TWO_CASES);
     json_error_t at;
     json_t *doc = json_loads(r.out.data, JSON_REJECT_DUPLICATES, &at);
 
@@ -395,7 +381,7 @@ Test(cli, json_is_one_document)
     cr_expect_eq(json_integer_value(json_object_get(json_array_get(rows, 1), "seq_tokens")), 8);
     json_decref(doc);
 
-    r = run_bench(folder, "-q --format json --columns seq_tokens,status " TWO_CASES);
+    r = run_bench("-q --format json --columns seq_tokens,status " TWO_CASES);
     doc = json_loads(r.out.data, JSON_REJECT_DUPLICATES, &at);
     expect_exit(&r, 0);
     cr_assert(doc, "%s: %s", at.text, r.out.data);
@@ -407,27 +393,26 @@ Test(cli, json_is_one_document)
 Test(cli, chosen_columns_of_the_table)
 {
     static const char begins[] = "backend       seq_tokens   median_ns\nref                    4  ";
-    struct ran r = bench_exits(
-        folder, 0, NULL, "-q --format table --columns backend,seq_tokens,median_ns " TWO_CASES);
+    struct ran r =
+        must_bench("-q --format table --columns backend,seq_tokens,median_ns " TWO_CASES);
     cr_expect_eq(strncmp(r.out.data, begins, strlen(begins)), 0, "%s", r.out.data);
     cr_expect(!strstr(r.out.data, "GFLOP/s"), "%s", r.out.data);
 }
 
 Test(cli, verbose_says_what_ran)
 {
-    struct ran r = bench_exits(folder, 0, ": --variant xl --backend ref --workload attn --seq 8",
-                               "-v " TWO_CASES);
+    struct ran r =
+        bench_exits(0, ": --variant xl --backend ref --workload attn --seq 8", "-v " TWO_CASES);
     expect_said(&r, "products of ref");
 }
 
 Test(cli, markdown_and_table)
 {
-    struct ran r =
-        bench_exits(folder, 0, NULL, "-q --format md --columns variant,status " TWO_CASES);
+    struct ran r = must_bench("-q --format md --columns variant,status " TWO_CASES);
     cr_expect_str_eq(r.out.data, "| variant | status |\n|---|---|\n| xl | ok |\n| xl | ok |\n");
 
-    r = run_bench(folder, "-q --format table --variant xl --backend ref,openblas --workload attn "
-                          "--seq 4 --mem 0 " TINY);
+    r = run_bench("-q --format table --variant xl --backend ref,openblas --workload attn --seq 4 "
+                  "--mem 0 " TINY);
     if (r.code == 6)
         cr_skip_test("openblas is not usable here");
     expect_exit(&r, 0);
@@ -439,9 +424,8 @@ Test(cli, markdown_and_table)
 /* These switch off everything but text, terminal or not. */
 Test(cli, no_color_and_dumb_terminals)
 {
-    struct ran r = shell_exits(folder, 0, NULL,
-                               "export NO_COLOR=1 TERM=dumb CI=true; exec \"$BENCH\" --format "
-                               "table " TWO_CASES);
+    struct ran r = must_shell(
+        "export NO_COLOR=1 TERM=dumb CI=true; exec \"$BENCH\" --format table " TWO_CASES);
     cr_expect(!strchr(r.out.data, '\033') && !strchr(r.err.data, '\033'));
     expect_said(&r, "[1/2] xl attn seq=4 mem=0 ref  ok");
 }
@@ -449,30 +433,28 @@ Test(cli, no_color_and_dumb_terminals)
 /* The rows are measured and saved even if stdout fails. */
 Test(cli, a_sweep_into_a_full_stdout)
 {
-    shell_exits(folder, 7, "bench: cannot write to standard output: No space left on device  -> ",
+    shell_exits(7, "bench: cannot write to standard output: No space left on device  -> ",
                 "exec \"$BENCH\" " TWO_CASES ">/dev/full");
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    struct rows rows = must_read("r/latest", TABLE_LATENCY);
     cr_expect_eq(count_status(&rows, "ok"), 2);
 }
 
 Test(cli, a_sweep_into_a_pipe_that_closes)
 {
-    struct ran r = shell_exits(folder, 0, NULL,
-                               "\"$BENCH\" " TWO_CASES
-                               " | head -c 20; cat r/latest/run.json"); /* head's and cat's */
+    struct ran r = must_shell("\"$BENCH\" " TWO_CASES
+                              " | head -c 20; cat r/latest/run.json"); /* head's and cat's */
     cr_expect_eq(strncmp(r.out.data, "schema,run_id,host_i", 20), 0);
     HAS(r.out.data, "\"exit_code\": ");
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    struct rows rows = must_read("r/latest", TABLE_LATENCY);
     cr_expect_eq(count_status(&rows, "ok"), 2);
 }
 
 /* A row with the output of its control says why, and none computes what its control does. */
 Test(rows_run, say_why_they_are_as_their_controls, .timeout = 240)
 {
-    struct ran r = run_bench(".", "list rows --format md");
+    struct ran r = must_bench("list rows --format md");
     int same = 0, other = 0, skipped = 0, v = 0;
 
-    expect_exit(&r, 0);
     for (char *line = strtok(r.out.data, "\n"); line; line = strtok(NULL, "\n")) {
         const char *const why = strrchr(line, ':');
         other += strstr(line, "| other |") != NULL;

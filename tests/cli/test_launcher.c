@@ -104,21 +104,20 @@ Test(launcher, no_parts)
 
 Test(launcher, of_a_command)
 {
-    struct ran r = run_shell(folder, "SLURM_PROCID=1 SLURM_NTASKS=3 $BENCH " AXES " --shard auto");
-    struct ran by_hand = run_bench(folder, AXES " --shard 2/3");
+    struct ran r = must_shell("SLURM_PROCID=1 SLURM_NTASKS=3 $BENCH " AXES " --shard auto");
+    struct ran by_hand = run_bench(AXES " --shard 2/3");
 
-    expect_exit(&r, 0);
     cr_expect(r.out.n > 0);
     cr_expect_str_eq(r.out.data, by_hand.out.data);
-    shell_exits(folder, 2, NULL, "SLURM_PROCID=1 SLURM_NTASKS= $BENCH " AXES " --shard auto");
+    shell_exits(2, NULL, "SLURM_PROCID=1 SLURM_NTASKS= $BENCH " AXES " --shard auto");
 }
 
 /* A run is of its part, however that was said, and goes on as this part only. */
 Test(launcher, goes_on)
 {
 #define RUN "--seq 4,8 --mem 0 --workload attn --backend ref --variant xl --ckpt none -q " TINY
-    shell_exits(folder, 0, NULL, "PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto");
-    bench_exits(folder, 0, NULL, RUN "--shard 2/2 --resume");
-    shell_exits(folder, 0, NULL, "PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
-    shell_exits(folder, 2, NULL, "PMI_RANK=0 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
+    must_shell("PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto");
+    must_bench(RUN "--shard 2/2 --resume");
+    must_shell("PMI_RANK=1 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
+    shell_exits(2, NULL, "PMI_RANK=0 PMI_SIZE=2 $BENCH " RUN "--shard auto --resume");
 }

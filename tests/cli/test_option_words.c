@@ -72,7 +72,7 @@ Test(option_words, can_be_pasted_into_bash)
     cr_assert_eq(bytes_close(lines, &script, &failure), OK);
     cr_assert_eq(bytes_close(words, &wanted, &failure), OK);
     folder_put("script", script.data, script.n);
-    struct ran r = shell_exits(folder, 0, NULL, "LC_ALL=C.UTF-8 bash ./script");
+    struct ran r = must_shell("LC_ALL=C.UTF-8 bash ./script");
     cr_assert_eq(r.out.n, wanted.n);
     cr_expect(memcmp(r.out.data, wanted.data, wanted.n) == 0);
     kept(script.data), kept(wanted.data);

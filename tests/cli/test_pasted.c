@@ -16,9 +16,9 @@ Test(pasted, lists)
     const char *const lists[] = {"variants", "backends", "parts", ("cases " CASES)};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        struct ran table = run_bench(folder, "list %s -q --format table", lists[i]);
-        struct ran md = run_bench(folder, "list %s -q --format md", lists[i]);
-        struct ran tex = run_bench(folder, "list %s -q --format tex", lists[i]);
+        struct ran table = run_bench("list %s -q --format table", lists[i]);
+        struct ran md = run_bench("list %s -q --format md", lists[i]);
+        struct ran tex = run_bench("list %s -q --format tex", lists[i]);
         cr_expect_gt(expect_pasted(table.out.data, md.out.data, tex.out.data), 1, "%s", lists[i]);
     }
 }
@@ -26,11 +26,10 @@ Test(pasted, lists)
 /* What stands in an issue: the screen's columns, units in the heads, a number in each cell. */
 Test(pasted, markdown_to_paste)
 {
-    struct ran r = run_bench(
-        folder, "-q --format md --filter '!seq:4' --workload layer --launches 2 " TWO_CASES);
+    struct ran r =
+        must_bench("-q --format md --filter '!seq:4' --workload layer --launches 2 " TWO_CASES);
     double median = 0, low = 0, high = 0;
 
-    expect_exit(&r, 0);
     HAS(r.out.data, "| seq | mem | variant | backend | median [ms] | tok/s | 95 % interval [ms] |");
     const char *const row = strstr(r.out.data, "| 8 | 0 | xl");
     cr_assert(row, "%s", r.out.data);
@@ -41,9 +40,8 @@ Test(pasted, markdown_to_paste)
     cr_expect_eq(count(r.out.data, "\n**"), 1, "a heading for each workload: %s", r.out.data);
 
     /* Which program on which machine, and what follows: all on standard output. */
-    r = bench_exits(folder, 0, NULL,
-                    "--format md --variant xl,rope --backend ref --workload attn --seq 4 "
-                    "--mem 0 " TINY);
+    r = must_bench(
+        "--format md --variant xl,rope --backend ref --workload attn --seq 4 --mem 0 " TINY);
     cr_expect_eq(strncmp(r.out.data, "bench ", 6), 0, "%s", r.out.data);
     HAS(r.out.data, build_commit, "CPU");
     cr_expect_eq(count(r.out.data, "\n```text\nvariants by time: attn"), 1, "%s", r.out.data);
@@ -60,7 +58,7 @@ Test(pasted, latex_to_paste)
               {"--columns variant,status " TWO_CASES, 1}};
 
     for (size_t i = 0; i < ARRAY_LEN(is); i++) {
-        struct ran r = bench_exits(folder, 0, NULL, "--format tex %s", is[i].words);
+        struct ran r = must_bench("--format tex %s", is[i].words);
         cr_expect_eq(tex_tables(r.out.data), is[i].tables, "%s", r.out.data);
     }
 }

@@ -33,11 +33,10 @@ Test(bad_files, that_are_no_files)
     };
 
     for (int device = 0; device < 2; device++) {
-        shell_exits(folder, 0, NULL,
-                    device ? "rm r/latency.csv; ln -s /dev/zero r/latency.csv"
-                           : "mkdir r && mkfifo pipe r/latency.csv");
+        must_shell(device ? "rm r/latency.csv; ln -s /dev/zero r/latency.csv"
+                          : "mkdir r && mkfifo pipe r/latency.csv");
         for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-            shell_exits(folder, 7, "not a regular file", lines[i]);
+            shell_exits(7, "not a regular file", "%s", lines[i]);
     }
 }
 
@@ -51,7 +50,7 @@ Test(bad_files, that_are_no_folders)
 
     folder_put("text", "x", 1);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-        bench_exits(folder, 7, "Not a directory  -> give a folder", "%s", lines[i]);
+        bench_exits(7, "Not a directory  -> give a folder", "%s", lines[i]);
 }
 
 /* Texts from files and from the command line take no hold of the terminal. */
@@ -68,16 +67,14 @@ Test(bad_files, control_characters)
         "$BENCH compare \"$(printf 'x\\033[31m\\a')\" r",
         "$BENCH plot \"$(printf 'x\\033[31m\\a')\"",
     };
-    struct ran made = run_shell(
-        folder, "$BENCH --variant xl --backend ref," SIMD " --workload attn --seq 4 --mem 0 " TINY
-                "--ckpt none -q && mv r/2* s && rm -r r && mv s r && "
-                "sed -i \"2,\\$s/xl,/$(printf 'xl\\033[31m\\033]0;x\\a'),/\" r/latency.csv");
+    must_shell("$BENCH --variant xl --backend ref," SIMD " --workload attn --seq 4 --mem 0 " TINY
+               "--ckpt none -q && mv r/2* s && rm -r r && mv s r && sed -i "
+               "\"2,\\$s/xl,/$(printf 'xl\\033[31m\\033]0;x\\a'),/\" r/latency.csv");
     static const char *const meta[] = {"variant", "x\033[31ml"};
 
     MUST(safetensors_write(in_folder("m.safetensors"), NULL, 0, meta, 1, &failure));
-    expect_exit(&made, 0);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct ran r = run_shell(folder, lines[i]);
+        struct ran r = run_shell("%s", lines[i]);
         cr_expect(r.out.n + r.err.n > 0, "%s", lines[i]);
         cr_expect_not(strpbrk(r.out.data, "\033\a"), "%s: %s", lines[i], r.out.data);
         cr_expect_not(strpbrk(r.err.data, "\033\a"), "%s: %s", lines[i], r.err.data);
@@ -134,7 +131,7 @@ static size_t first_output(const struct bytes *b) { return tensor_at(b, "out.y")
 Test(bad_files, a_golden_file_that_is_right)
 {
     copy_golden(GOLDEN);
-    struct ran r = bench_exits(folder, 0, NULL, "check --golden . --backend ref");
+    struct ran r = must_bench("check --golden . --backend ref");
     HAS(r.out.data, "check: 1 file, ", ", 0 failed, ");
 }
 
@@ -143,14 +140,13 @@ Test(bad_files, a_golden_file_that_is_right)
 Test(bad_files, golden_files_of_other_kinds)
 {
     copy_golden("norm_rms.safetensors");
-    bench_exits(folder, 7, NULL, "check --golden . --backend ref");
-    struct ran r =
-        bench_exits(folder, 7, NULL, "check --golden norm_rms.safetensors --backend ref");
+    bench_exits(7, NULL, "check --golden . --backend ref");
+    struct ran r = bench_exits(7, NULL, "check --golden norm_rms.safetensors --backend ref");
     HAS(r.out.data, "make golden");
     copy_golden(GOLDEN);
-    r = bench_exits(folder, 0, NULL, "check --golden . --backend ref");
+    r = must_bench("check --golden . --backend ref");
     HAS(r.out.data, "check: 1 file, ", "1 file of other kinds skipped  -> `make golden`");
-    r = shell_exits(folder, 0, NULL, "${BENCH%bench}golden check --golden . --backend ref");
+    r = must_shell("${BENCH%%bench}golden check --golden . --backend ref");
     HAS(r.out.data, "check: 2 files, ");
     cr_expect(!strstr(r.out.data, "other kinds"), "%s", r.out.data);
 }
@@ -158,7 +154,7 @@ Test(bad_files, golden_files_of_other_kinds)
 Test(bad_files, one_float_of_a_golden_file_is_wrong)
 {
     change_golden(first_output, 0.5f);
-    struct ran r = bench_exits(folder, 5, NULL, "check --golden %s --backend ref", GOLDEN);
+    struct ran r = bench_exits(5, NULL, "check --golden %s --backend ref", GOLDEN);
     cr_expect(strstr(r.out.data, "FAILED   ref       " GOLDEN " out.y: error 0.5, limit ") ||
                   strstr(r.out.data, "out.y: error 0."),
               "%s", r.out.data);
@@ -173,10 +169,10 @@ Test(bad_files, results_of_check_as_rows)
     change_golden(first_output, 0.5f);
     for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
         int failed = 0, lines = 0;
-        struct ran r = bench_exits(folder, 5, "check: 1 file, 10 tensors, 9 passed, 1 failed",
-                                   "check --golden %s --backend ref --format %s --columns "
-                                   "result,backend,what,error",
-                                   GOLDEN, formats[i]);
+        struct ran r = bench_exits(
+            5, "check: 1 file, 10 tensors, 9 passed, 1 failed",
+            "check --golden %s --backend ref --format %s --columns result,backend,what,error",
+            GOLDEN, formats[i]);
         for (const char *at = r.out.data; *at; at += strcspn(at, "\n") + 1, lines++)
             failed += strstr(at, "failed") && strstr(at, "failed") < strchr(at, '\n');
         cr_expect_eq(failed, 1, "%s", r.out.data);
@@ -189,7 +185,7 @@ Test(bad_files, results_of_check_as_rows)
 Test(bad_files, a_float_that_is_no_number)
 {
     change_golden(first_output, (float)(0.0 / 0.0));
-    bench_exits(folder, 5, NULL, "check --golden . --backend ref");
+    bench_exits(5, NULL, "check --golden . --backend ref");
 }
 
 /* The file at which a child dies is one failure. Those before it keep their lines and their numbers,
@@ -199,14 +195,13 @@ Test(bad_files, a_golden_file_that_kills)
     if (SANITIZED)
         cr_skip_test("the sanitizers' runtime has to be loaded first");
     change_golden(first_output, 0.5f);
-    shell_exits(folder, 0, NULL,
-                "mv " GOLDEN " a.safetensors; cp a.safetensors d.safetensors; "
-                "cp a.safetensors c_kills.safetensors");
+    must_shell(
+        "mv " GOLDEN
+        " a.safetensors; cp a.safetensors d.safetensors; cp a.safetensors c_kills.safetensors");
     copy_golden(GOLDEN);
-    struct ran r =
-        shell_exits(folder, 5, NULL,
-                    "exec env LD_PRELOAD=\"${BENCH%/*}/dies.so\" DIES_AT=c_kills \"$BENCH\" check "
-                    "--golden . --backend ref");
+    struct ran r = shell_exits(5, NULL,
+                               "exec env LD_PRELOAD=\"${BENCH%%/*}/dies.so\" DIES_AT=c_kills "
+                               "\"$BENCH\" check --golden . --backend ref");
     static const char *const lines[] = {
         "a.safetensors out.y: error ",
         "c_kills.safetensors: killed by SIGABRT",
@@ -222,10 +217,10 @@ Test(bad_files, a_golden_file_cut_short)
 {
     copy_golden(GOLDEN);
     folder_put("bad.safetensors", "\x10\0\0\0\0\0\0\0{}", 10);
-    struct ran r = bench_exits(folder, 7, NULL, "check --golden . --backend ref");
+    struct ran r = bench_exits(7, NULL, "check --golden . --backend ref");
     HAS(r.out.data, "bad.safetensors", " 1 failed, ");
     change_golden(first_output, 0.5f);
-    bench_exits(folder, 5, NULL, "check --golden . --backend ref");
+    bench_exits(5, NULL, "check --golden . --backend ref");
 }
 
 /* A golden file that compares nothing, and files that only a newer program may understand. */
@@ -245,7 +240,7 @@ Test(bad_files, golden_files_that_test_nothing)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         copy_golden(cases[i].file);
         edited_file(in_folder("x.safetensors"), in_folder(cases[i].file), &cases[i].edit);
-        struct ran r = bench_exits(folder, 7, NULL, "check --golden x.safetensors --backend ref");
+        struct ran r = bench_exits(7, NULL, "check --golden x.safetensors --backend ref");
         HAS(r.out.data, "x.safetensors", cases[i].part, " 1 failed, ");
     }
 }
@@ -255,15 +250,11 @@ Test(bad_files, golden_files_that_test_nothing)
 /* A model of bytes as `m.safetensors`, and the text that it has seen. */
 static void train(const char *variant)
 {
-    char line[512];
 
-    snprintf(
-        line, sizeof(line),
-        "seq 1 200 >text; exec \"$BENCH\" train --variant %s --backend ref --corpus text --ckpt "
-        "m.safetensors --force --seq 4 --mem 4 --layers 1 --d-model 16 --heads 2 --batch 1 "
-        "--steps 1 --threads 1 -q",
-        variant);
-    shell_exits(folder, 0, NULL, line);
+    must_shell("seq 1 200 >text; exec \"$BENCH\" train --variant %s --backend ref --corpus text "
+               "--ckpt m.safetensors --force --seq 4 --mem 4 --layers 1 --d-model 16 --heads 2 "
+               "--batch 1 --steps 1 --threads 1 -q",
+               variant);
 }
 
 static void edit(struct edit d)
@@ -280,13 +271,13 @@ Test(bad_files, a_model_of_another_vocabulary)
     static const char said[] = "bench: checkpoint m.safetensors has a vocabulary of ";
 
     train("xl");
-    struct ran r = bench_exits(folder, 7, NULL,
-                               "eval --ckpt m.safetensors --corpus copy:lag=3,alphabet=16 "
-                               "--bytes 40 --seq 4,8 --mem 0 --out r");
+    struct ran r = bench_exits(7, NULL,
+                               "eval --ckpt m.safetensors --corpus copy:lag=3,alphabet=16 --bytes "
+                               "40 --seq 4,8 --mem 0 --out r");
     const char *const first = strstr(r.err.data, said);
     cr_assert(first && !strstr(first + 1, said), "%s", r.err.data);
     cr_expect_eq(r.out.n, 0, "%s", r.out.data);
-    r = run_shell(folder, "ls -A r");
+    r = run_shell("ls -A r");
     cr_expect_str_eq(r.out.data, "");
 }
 
@@ -311,7 +302,7 @@ Test(bad_files, a_checkpoint_that_a_sweep_cannot_use)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(sweeps); i++) {
-        bench_exits(folder, sweeps[i].code, sweeps[i].message,
+        bench_exits(sweeps[i].code, sweeps[i].message,
                     TINY "--backend ref --workload attn --seq 4 --mem 0 %s", sweeps[i].words);
         cr_expect_neq(access(in_folder("r"), F_OK), 0, "%s left a run", sweeps[i].words);
     }
@@ -342,19 +333,18 @@ Test(bad_files, models_that_are_not_what_they_say)
     train("xl");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         edit(cases[i].edit);
-        struct ran r = bench_exits(folder, 7, "x.safetensors", "eval --ckpt x.safetensors " SCORE);
+        struct ran r = bench_exits(7, "x.safetensors", "eval --ckpt x.safetensors " SCORE);
         expect_said(&r, cases[i].part);
         cr_expect_null(strchr(r.err.data, '\033'));
     }
     edit(cases[0].edit);
-    shell_exits(folder, 7, "causal",
-                "cp m.safetensors.opt x.safetensors.opt; exec \"$BENCH\" train "
-                "--variant xl --backend ref --corpus text --ckpt x.safetensors "
-                "--resume --seq 4 --mem 4 --layers 1 --d-model 16 --heads 2 "
-                "--batch 1 --steps 2 --threads 1 -q");
-    struct ran r = run_bench(
-        folder, "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
-                "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
+    shell_exits(7, "causal",
+                "cp m.safetensors.opt x.safetensors.opt; exec \"$BENCH\" train --variant xl "
+                "--backend ref --corpus text --ckpt x.safetensors --resume --seq 4 --mem 4 "
+                "--layers 1 --d-model 16 --heads 2 --batch 1 --steps 2 --threads 1 -q");
+    struct ran r =
+        run_bench("gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
+                  "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
     cr_expect_neq(r.code, 0);
     expect_said(&r, "causal");
 }
@@ -364,7 +354,7 @@ Test(bad_files, a_model_whose_parts_do_not_compose)
 {
     train("alibi");
     edit((struct edit){.key = "span_ramp", .value = "64"});
-    struct ran r = bench_exits(folder, 7, "x.safetensors", "eval --ckpt x.safetensors " SCORE);
+    struct ran r = bench_exits(7, "x.safetensors", "eval --ckpt x.safetensors " SCORE);
     expect_said(&r, "span");
 }
 
@@ -381,22 +371,22 @@ Test(bad_files, scores_that_are_not_finite)
     train("xl");
     for (size_t i = 0; i < ARRAY_LEN(edits); i++) {
         edit(edits[i]);
-        bench_exits(folder, 5, "score", "eval --ckpt x.safetensors " SCORE);
-        rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+        bench_exits(5, "score", "eval --ckpt x.safetensors " SCORE);
+        rows = must_read("r/latest", TABLE_PERPLEXITY);
         const struct perplexity_row *const row = rows.row;
         cr_assert_eq(rows.n, 1);
         cr_expect_str_eq(row->status, "wrong");
         cr_expect(*row->status_detail && isnan(row->ppl) && isnan(row->nll_nats_per_token));
     }
-    struct ran r = bench_exits(folder, 5, NULL,
-                               TINY "--variant xl --workload attn --ckpt x.safetensors " SCORE);
-    rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    struct ran r =
+        bench_exits(5, NULL, TINY "--variant xl --workload attn --ckpt x.safetensors " SCORE);
+    rows = must_read("r/latest", TABLE_PERPLEXITY);
     cr_assert_eq(rows.n, 1);
     cr_expect_str_eq(((const struct perplexity_row *)rows.row)->status, "wrong");
-    bench_exits(folder, 5, NULL,
+    bench_exits(5, NULL,
                 "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
                 "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
-    r = run_bench(folder, "compare r/latest r/latest");
+    r = run_bench("compare r/latest r/latest");
     HAS(r.out.data, "unclear");
 }
 
@@ -417,7 +407,7 @@ Test(bad_files, checkpoints_that_are_no_models)
     folder_put("text", "hello, world\n", 13);
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         folder_put("x.safetensors", files[i].data, files[i].n);
-        struct ran r = bench_exits(folder, 7, files[i].message,
+        struct ran r = bench_exits(7, files[i].message,
                                    "eval --ckpt x.safetensors --corpus text --seq 4 --mem 0");
         cr_expect_eq(r.out.n, 0, "%s", r.out.data);
     }
@@ -431,18 +421,16 @@ Test(bad_files, no_proc)
 
     if (SANITIZED)
         cr_skip_test("the leak checker reads /proc at the end of a program");
-    struct ran can = run_shell(folder, "unshare -rm mount -t tmpfs t /proc");
+    struct ran can = run_shell("unshare -rm mount -t tmpfs t /proc");
     const bool may = can.code == 0;
     if (!may)
         cr_skip_test("no namespaces for an ordinary user");
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        char line[512];
-        snprintf(
-            line, sizeof(line),
-            "unshare -rm sh -c 'mount -t tmpfs t /proc && exec \"$BENCH\" --variant xl --backend "
-            "ref --workload attn --seq 4 --mem 0 --isolate %s " TINY "'",
-            ways[i]);
-        struct ran r = shell_exits(folder, 6, "/proc is empty", line);
+        struct ran r =
+            shell_exits(6, "/proc is empty",
+                        "unshare -rm sh -c 'mount -t tmpfs t /proc && exec \"$BENCH\" --variant xl "
+                        "--backend ref --workload attn --seq 4 --mem 0 --isolate %s " TINY "'",
+                        ways[i]);
         expect_said(&r, "  -> mount");
         cr_expect_eq(r.err.n, strcspn(r.err.data, "\n") + 1, "one line: %s", r.err.data);
     }

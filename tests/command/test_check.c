@@ -19,7 +19,7 @@ Test(check_cases, shapes_that_a_variant_excludes)
 {
     if (!backend_find("openblas") || backend_usable(backend_find("openblas"), NULL) != OK)
         cr_skip_test("openblas is not usable here");
-    struct ran r = bench_exits(folder, 0, NULL, "check --variant set,shaw --backend openblas -v");
+    struct ran r = must_bench("check --variant set,shaw --backend openblas -v");
     HAS(r.out.data, "shaw layer seq=37 mem=19 kv_heads=3");
     cr_expect_null(strstr(r.out.data, "set layer seq=37 mem=0 kv_heads=3"), "%s", r.out.data);
 }
@@ -33,7 +33,7 @@ Test(check_cases, types_that_weights_refuse)
             b = backends[i];
     if (!b)
         cr_skip_test("no backend here adds a type");
-    struct ran r = bench_exits(folder, 0, NULL, "check --variant delight --backend %s", b->name);
+    struct ran r = must_bench("check --variant delight --backend %s", b->name);
     HAS(r.out.data, " 0 failed, ");
     cr_expect_null(strstr(r.out.data, " 0 skipped"), "%s", r.out.data);
 }

@@ -22,13 +22,12 @@ Test(check_tokens, right_and_wrong_texts)
     put_tiny();
     folder_put_text("right", "{\"hex\":\"2074686520ff\",\"ids\":[258,32,239,191,189],"
                              "\"back\":\"2074686520efbfbd\"}\n{\"hex\":\"\",\"ids\":[]}\n");
-    struct ran r = bench_exits(folder, 0, NULL, "check --tokens . --golden right");
+    struct ran r = must_bench("check --tokens . --golden right");
     HAS(r.out.data, "2 texts, 2 passed, 0 failed");
     folder_put_text("wrong",
                     "{\"hex\":\"68\",\"ids\":[104]}\n{\"hex\":\"6865\",\"ids\":[104,101]}\n"
                     "{\"hex\":\"68\",\"ids\":[104],\"back\":\"69\"}\n");
-    r = bench_exits(folder, 5, NULL,
-                    "check --tokens . --golden wrong --format csv --columns result,what");
+    r = bench_exits(5, NULL, "check --tokens . --golden wrong --format csv --columns result,what");
     cr_expect_str_eq(r.out.data, "result,what\npassed,wrong:1\nfailed,wrong:2\nfailed,wrong:3\n");
 }
 
@@ -49,9 +48,9 @@ Test(check_tokens, files_that_are_wrong)
     put_tiny();
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         folder_put_text("golden", wrong[i]);
-        bench_exits(folder, 7, "golden", "check --tokens . --golden golden");
+        bench_exits(7, "golden", "check --tokens . --golden golden");
     }
-    bench_exits(folder, 7, NULL, "check --tokens nowhere --golden golden");
+    bench_exits(7, NULL, "check --tokens nowhere --golden golden");
 }
 
 Test(check_tokens, options)
@@ -60,7 +59,7 @@ Test(check_tokens, options)
                                         "check --tokens . --golden x --bench"};
 
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        bench_exits(folder, 2, NULL, "%s", wrong[i]);
+        bench_exits(2, NULL, "%s", wrong[i]);
 }
 
 /* Of the package sentencepiece, by scripts/crosscheck/gguf_tokenizers.py. */
@@ -68,12 +67,10 @@ Test(check_tokens, sentencepiece)
 {
     static const char *const names[] = {"small", "own"};
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        bench_exits(".", 0, NULL,
-                    "check --tokens tests/golden-tokens/%s/model.gguf --golden "
-                    "tests/golden-tokens/%s/golden.jsonl",
-                    names[i], names[i]);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        must_shell("cd $SRC/tests/golden-tokens/%s && $BENCH check --tokens model.gguf --golden "
+                   "golden.jsonl",
+                   names[i]);
 }
 
 Test(check_tokens, published)
@@ -89,18 +86,15 @@ Test(check_tokens, published)
         cr_skip_test("no tokenizers in $BENCH_SHARED/import");
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const char *const dir = found.gl_pathv[i];
-        bench_exits(".", 0, NULL, "check --tokens %s --golden %s/strings.jsonl", dir, dir);
+        must_bench("check --tokens %s --golden %s/strings.jsonl", dir, dir);
         /* The other form of the same, where there are both. */
         char pair[FILE_PATH];
         snprintf(pair, sizeof(pair), "%s/merges.txt", dir);
         if (access(pair, F_OK) != 0)
             continue;
-        char line[3 * FILE_PATH];
-        snprintf(line, sizeof(line),
-                 "cp %s/vocab.json %s/merges.txt . && $BENCH check --tokens . --golden "
-                 "%s/strings.jsonl",
-                 dir, dir, dir);
-        shell_exits(folder, 0, NULL, line);
+        must_shell(
+            "cp %s/vocab.json %s/merges.txt . && $BENCH check --tokens . --golden %s/strings.jsonl",
+            dir, dir, dir);
     }
     globfree(&found);
 }

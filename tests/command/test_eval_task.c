@@ -20,10 +20,9 @@ static const char *const models[] = {"xl --mem 8", "minlstm --mem all", "vanilla
 
 static void scores(const char *more, double out[6])
 {
-    struct ran r = bench_exits(folder, 0, NULL,
-                               "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
-                               "--columns return,ci95_low,ci95_high,random,optimum,episodes %s",
-                               more);
+    struct ran r = must_bench("eval --ckpt m --backend ref --threads 1 --pin none --format csv "
+                              "--columns return,ci95_low,ci95_high,random,optimum,episodes %s",
+                              more);
     const char *const row = strchr(r.out.data, '\n');
     cr_assert_not_null(row);
     cr_assert_eq(sscanf(row, "%lf,%lf,%lf,%lf,%lf,%lf", &out[0], &out[1], &out[2], &out[3], &out[4],
@@ -35,7 +34,7 @@ Test(eval_task, returns_lie_where_they_can)
 {
     for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++) {
         double first[6], again[6], other[6];
-        bench_exits(folder, 0, NULL, TRAIN "%s --force", models[i]);
+        must_bench(TRAIN "%s --force", models[i]);
         scores("--episodes 120", first);
         scores("--episodes 120", again);
         scores("--episodes 60", other);
@@ -56,12 +55,10 @@ Test(eval_task, sees_as_far_back_as_in_its_training)
     for (int seq = 3; seq <= 9; seq += 6) {
         double score[2][6];
         for (int all = 0; all < 2; all++) {
-            bench_exits(folder, 0, NULL,
-                        "train --task tmaze:len=6 --variant gla --backend ref "
-                        "--threads 1 --pin none --layers 1 --d-model 8 --heads 2 "
-                        "--batch 4 --steps 2 --lr 1e-30 -q --ckpt m --force --seq %d "
-                        "--mem %s",
-                        seq, all ? "all" : "0");
+            must_bench("train --task tmaze:len=6 --variant gla --backend ref --threads 1 --pin "
+                       "none --layers 1 --d-model 8 --heads 2 --batch 4 --steps 2 --lr 1e-30 -q "
+                       "--ckpt m --force --seq %d --mem %s",
+                       seq, all ? "all" : "0");
             scores("--episodes 2000", score[all]);
         }
         cr_expect_eq(score[0][0] == score[1][0], seq == 9, "seq %d: %g, %g", seq, score[0][0],
@@ -77,17 +74,15 @@ Test(eval_task, episodes_are_the_first_of_more)
     static const int numbers[] = {1, 2, 49, 50, 51, 60, 99, 100, 101, 120, 150, 151};
     double before = 0;
 
-    bench_exits(folder, 0, NULL, TRAIN "%s", models[0]);
+    must_bench(TRAIN "%s", models[0]);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
         const int n = numbers[i], more = n - (i ? numbers[i - 1] : 0);
         char words[32];
         double got[6];
         snprintf(words, sizeof(words), "--episodes %d", n);
         if (n == 1) { /* has no interval */
-            struct ran r =
-                bench_exits(folder, 0, NULL,
-                            "eval --ckpt m --backend ref --threads 1 --pin none --format csv "
-                            "--columns return,ci95_low --episodes 1");
+            struct ran r = must_bench("eval --ckpt m --backend ref --threads 1 --pin none --format "
+                                      "csv --columns return,ci95_low --episodes 1");
             cr_assert_eq(sscanf(strchr(r.out.data, '\n'), "%lf", &got[0]), 1, "%s", r.out.data);
             cr_expect_str_eq(strchr(strchr(r.out.data, '\n'), ','), ",\n");
         } else {
@@ -109,25 +104,23 @@ Test(eval_task, episodes_are_the_first_of_more)
 
 Test(eval_task, what_is_refused)
 {
-    bench_exits(folder, 0, NULL, TRAIN "minlstm --mem all");
-    bench_exits(folder, 2, "--corpus does not apply to eval of a task  -> ",
+    must_bench(TRAIN "minlstm --mem all");
+    bench_exits(2, "--corpus does not apply to eval of a task  -> ",
                 "eval --ckpt m --corpus copy:");
-    bench_exits(folder, 2, NULL, "eval --ckpt m --episodes 0");
+    bench_exits(2, NULL, "eval --ckpt m --episodes 0");
 }
 
 /* An episode of catch, step by step: the ball, four steps of nothing, the paddle; only the last step
  * pays, and does if the paddle, moved by what was done, is below the ball. */
 Test(eval_task, an_episode_is_printed)
 {
-    struct ran r = run_bench(folder, TRAIN "xl --mem 8");
+    struct ran r = must_bench(TRAIN "xl --mem 8");
     int paid = 0, columns = 0;
 
-    expect_exit(&r, 0);
     for (int seed = 1; seed <= 12; seed++) {
         int ball = 0, paddle = 2, step, sees, does, n = 0;
         double reward;
-        r = bench_exits(folder, 0, NULL,
-                        "generate --ckpt m --backend ref --threads 1 --pin none --seed %d", seed);
+        r = must_bench("generate --ckpt m --backend ref --threads 1 --pin none --seed %d", seed);
         for (const char *at = strchr(r.out.data, '\n'); at && at[1];
              at = strchr(at + 1, '\n'), n++) {
             cr_assert_eq(sscanf(at, "%d %d %d %lf", &step, &sees, &does, &reward), 4, "%s", at);
@@ -141,11 +134,11 @@ Test(eval_task, an_episode_is_printed)
         }
         cr_expect_eq(n, 6);
         columns |= 1 << ball;
-        struct ran again = run_bench(
-            folder, "generate --ckpt m --backend ref --threads 1 --pin none --seed %d", seed);
+        struct ran again =
+            run_bench("generate --ckpt m --backend ref --threads 1 --pin none --seed %d", seed);
         cr_expect_str_eq(again.out.data, r.out.data);
     }
     cr_expect(columns & (columns - 1), "one ball in all episodes");
     cr_expect_lt(paid, 12);
-    bench_exits(folder, 2, "  -> ", "generate --ckpt m --prompt x");
+    bench_exits(2, "  -> ", "generate --ckpt m --prompt x");
 }

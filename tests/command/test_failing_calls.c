@@ -11,8 +11,6 @@
 
 enum { LONG = 4 * 3600 }; /* seconds; only FAULTS_ALL needs more than some */
 
-static void shell(const char *line) { shell_exits(folder, 0, NULL, line); }
-
 /* ---- sweeps ------------------------------------------------------------------------------- */
 
 #define SWEEP "-q --variant xl --backend ref --workload attn --seq 4,8 --mem 0 " TINY
@@ -22,7 +20,7 @@ enum { CASES = 2 };
 /* The table, empty if there is no run yet. */
 static struct rows latency_now(void)
 {
-    return folder_has("r/latest") ? must_read(folder, "r/latest", TABLE_LATENCY) : (struct rows){0};
+    return folder_has("r/latest") ? must_read("r/latest", TABLE_LATENCY) : (struct rows){0};
 }
 
 static const struct latency_row *row_of(const struct rows *rows, const char *case_id)
@@ -38,7 +36,7 @@ static const struct latency_row *row_of(const struct rows *rows, const char *cas
 /* After --resume each case has one row, and those that were ok are as they were. */
 static void expect_completed(const struct rows *before, const char *how, int at)
 {
-    struct rows after = latency_now(), memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    struct rows after = latency_now(), memory = must_read("r/latest", TABLE_MEMORY);
     const struct latency_row *const row = before->row;
 
     cr_assert_eq(after.n, CASES, "%s %d: %zu rows", how, at, after.n);
@@ -61,14 +59,14 @@ static void expect_completed(const struct rows *before, const char *how, int at)
 
 static void sweep_once(const char *how, int at, const char *words)
 {
-    shell("rm -rf r");
+    must_shell("rm -rf r");
     struct ran r = run_failing(how, at, words);
     struct rows before = latency_now();
     const int ok = count_status(&before, "ok");
     expect_orderly(&r, how, at, (size_t)ok < before.n);
 
     const int broken = (int)before.n - ok - count_status(&before, "interrupted");
-    r = run_bench(folder, "%s %s", words, folder_has("r/latest/run.json") ? "--resume" : "");
+    r = run_bench("%s %s", words, folder_has("r/latest/run.json") ? "--resume" : "");
     cr_assert(r.code == 0 || (r.code == 1 && broken > 0), "%s %d: resumed: exit code %d: %s", how,
               at, r.code, r.err.data);
     expect_completed(&before, how, at);
@@ -130,13 +128,13 @@ static void make_model(void)
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = (char)('a' + (i * i + i / 7) % 5);
     MUST(file_replace(in_folder("text"), text, sizeof(text), &failure));
-    shell("exec \"$BENCH\" " TRAIN);
+    must_shell("exec \"$BENCH\" " TRAIN);
 }
 
 /* Rows of one run are those of another, or its first ones, or say what failed. */
 static size_t expect_scored(const struct rows *want, const char *run, const char *how, int at)
 {
-    struct rows got = must_read(folder, run, TABLE_PERPLEXITY);
+    struct rows got = must_read(run, TABLE_PERPLEXITY);
     size_t ok = 0;
 
     cr_assert(got.n <= want->n, "%s %d: %zu rows", how, at, got.n);
@@ -156,12 +154,12 @@ static size_t expect_scored(const struct rows *want, const char *run, const char
 
 static void eval_once(const struct rows *want, const char *how, int at)
 {
-    shell("rm -rf r");
+    must_shell("rm -rf r");
     struct ran r = run_failing(how, at, EVAL);
     expect_orderly(&r, how, at, false);
     const size_t ok = folder_has("r/latest") ? expect_scored(want, "r/latest", how, at) : 0;
     cr_assert(r.code != 0 || ok == want->n, "%s %d: exit code 0, %zu rows", how, at, ok);
-    r = run_bench(folder, EVAL);
+    r = run_bench(EVAL);
     cr_assert_eq(r.code, 0, "%s %d: again: %s", how, at, r.err.data);
     cr_assert_eq(expect_scored(want, "r/latest", how, at), want->n, "%s %d", how, at);
 }
@@ -178,7 +176,7 @@ TEST_EACH(struct trial *t, failing_calls, of_a_scoring, EVERY(scorings), .init =
         cr_skip_test("a library loaded first and the sanitizer's do not go together");
     skip_without_time(t->how);
     const int calls = count_failing(t->how, EVAL);
-    struct rows want = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    struct rows want = must_read("r/latest", TABLE_PERPLEXITY);
 
     cr_assert_eq(want.n, 2);
     for (int n = 1; n <= calls; n = next_failing(n, calls, t->most))

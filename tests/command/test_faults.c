@@ -63,8 +63,8 @@ static struct place places[] = {
 TEST_EACH(struct place *p, faults, places_that_cannot_be_written, EVERY(places), .timeout = 120)
 {
     folder_put("file", "x", 1);
-    struct ran r = bench_exits(folder, strcmp(p->out, "''") == 0 ? 2 : 7, p->message,
-                               ONE_CASE "--out %s", p->out);
+    struct ran r =
+        bench_exits(strcmp(p->out, "''") == 0 ? 2 : 7, p->message, ONE_CASE "--out %s", p->out);
     cr_expect_eq(r.out.n, 0, "%s", r.out.data);
 }
 
@@ -72,21 +72,19 @@ Test(faults, a_read_only_disk)
 {
     mount_small("1m");
     remount(MS_RDONLY, NULL);
-    struct ran r = run_bench(folder, ONE_CASE);
+    struct ran r = bench_exits(7, "bench: cannot create r/20", ONE_CASE);
     unmount();
-    expect_exit(&r, 7);
-    expect_said(&r, "bench: cannot create r/20");
     expect_said(&r, ": Read-only file system  -> give a folder that you may write with --out");
 }
 
 Test(faults, a_disk_without_room_for_a_run)
 {
     mount_small("4k");
-    struct ran r = run_bench(folder, ONE_CASE);
+    bench_exits(7,
+                ": No space left on device  -> free some space, or give a folder on another "
+                "disk with --out",
+                ONE_CASE);
     unmount();
-    expect_exit(&r, 7);
-    expect_said(&r, ": No space left on device  -> free some space, or give a folder on another "
-                    "disk with --out");
 }
 
 /* When the disk is full, what is on it is whole; with free space again the run continues to its
@@ -99,12 +97,12 @@ Test(faults, a_disk_that_fills_up)
     struct rows latency, memory, samples;
 
     mount_small("64k");
-    bench_exits(folder, 7,
-                ": No space left on device  -> free some space, or give a folder on another "
-                "disk with --out",
+    bench_exits(7,
+                ": No space left on device  -> free some space, or give a folder on another disk "
+                "with --out",
                 "%s", line);
-    latency = must_read(folder, "r/latest", TABLE_LATENCY);
-    memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    latency = must_read("r/latest", TABLE_LATENCY);
+    memory = must_read("r/latest", TABLE_MEMORY);
     cr_expect(latency.n > 0 && latency.n < 60, "%zu rows", latency.n);
     cr_expect(memory.n >= latency.n);
     for (size_t i = 0; i < latency.n; i++) {
@@ -113,9 +111,9 @@ Test(faults, a_disk_that_fills_up)
     }
 
     remount(0, "size=4m");
-    bench_exits(folder, 0, NULL, "%s --resume", line);
-    latency = must_read(folder, "r/latest", TABLE_LATENCY);
-    memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    must_bench("%s --resume", line);
+    latency = must_read("r/latest", TABLE_LATENCY);
+    memory = must_read("r/latest", TABLE_MEMORY);
     cr_expect_eq(latency.n, 60);
     cr_expect_eq(memory.n, 60);
     cr_expect_eq(count_status(&latency, "ok"), 60);
@@ -187,10 +185,9 @@ static struct death deaths[] = {
 TEST_EACH(struct death *d, faults, a_child_is_killed, EVERY(deaths), .timeout = 120)
 {
     let_segv_kill();
-    struct program p =
-        start_bench(folder, "--variant vanilla,shaw,xl --backend ref --workload attn "
-                            "--seq 8,16 --mem 0 --d-model 32 --heads 2 --threads 1 "
-                            "--max-time 0.4 --target-ci 0 --warmup-ms 0 --out r");
+    struct program p = start_bench(
+        "--variant vanilla,shaw,xl --backend ref --workload attn --seq 8,16 --mem 0 --d-model 32 "
+        "--heads 2 --threads 1 --max-time 0.4 --target-ci 0 --warmup-ms 0 --out r");
     pid_t child[3];
 
     wait_for_children(&p, child, 3);
@@ -199,7 +196,7 @@ TEST_EACH(struct death *d, faults, a_child_is_killed, EVERY(deaths), .timeout = 
     struct ran r = finish_bench(&p);
     expect_exit(&r, 1);
     expect_said(&r, d->detail);
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    struct rows rows = must_read("r/latest", TABLE_LATENCY);
     cr_assert_eq(rows.n, 6);
     cr_expect_eq(count_status(&rows, "ok"), 5);
     for (size_t i = 0; i < rows.n; i++) {
@@ -216,10 +213,10 @@ TEST_EACH(struct death *d, faults, a_child_is_killed, EVERY(deaths), .timeout = 
  * say so, and no row is ok without numbers. */
 Test(faults, no_file_descriptors_left)
 {
-    shell_exits(folder, 1, NULL,
-                "ulimit -n 24; exec \"$BENCH\" -q --variant shaw --clip 1..20+1 "
-                "--backend ref --workload attn --seq 4 --mem 0 " TINY);
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    shell_exits(1, NULL,
+                "ulimit -n 24; exec \"$BENCH\" -q --variant shaw --clip 1..20+1 --backend ref "
+                "--workload attn --seq 4 --mem 0 " TINY);
+    struct rows rows = must_read("r/latest", TABLE_LATENCY);
     cr_assert_eq(rows.n, 20);
     cr_expect(count_status(&rows, "ok") > 0);
     cr_expect(count_status(&rows, "failed") > 0);
@@ -233,17 +230,16 @@ Test(faults, no_file_descriptors_left)
 
 Test(faults, fail_fast_stops_at_the_first)
 {
-    struct program p =
-        start_bench(folder, "--variant xl,shaw --backend ref --workload attn --seq 8,16 "
-                            "--mem 0 --d-model 32 --heads 2 --threads 1 --max-time 0.3 "
-                            "--target-ci 0 --warmup-ms 0 --out r --fail-fast");
+    struct program p = start_bench(
+        "--variant xl,shaw --backend ref --workload attn --seq 8,16 --mem 0 --d-model 32 --heads 2 "
+        "--threads 1 --max-time 0.3 --target-ci 0 --warmup-ms 0 --out r --fail-fast");
     pid_t child[2];
 
     wait_for_children(&p, child, 2);
     cr_assert_eq(kill(child[0], SIGKILL), 0);
     struct ran r = finish_bench(&p);
     expect_exit(&r, 1);
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    struct rows rows = must_read("r/latest", TABLE_LATENCY);
     cr_expect_eq(rows.n, 2, "the first group only");
 }
 
@@ -258,7 +254,7 @@ Test(faults, a_machine_in_use)
 {
     enum { PATIENCE = 60 };
     const struct sigaction wakes = {.sa_handler = wake};
-    struct ran r = run_bench(folder, ONE_CASE); /* makes the file, if there is none */
+    struct ran r = run_bench(ONE_CASE); /* makes the file, if there is none */
     expect_exit(&r, 0);
     const int fd = open("/tmp/bench-machine.lock", O_RDONLY | O_CLOEXEC);
     cr_assert(fd >= 0);
@@ -267,11 +263,10 @@ Test(faults, a_machine_in_use)
     if (flock(fd, LOCK_EX) != 0)
         cr_skip_test("another bench has measured for a minute on this machine");
     alarm(0);
-    bench_exits(folder, 0,
-                "warning: another bench is measuring on this machine  -> wait for it, or expect "
-                "noise",
-                ONE_CASE);
-    bench_exits(folder, 4, NULL, "--strict -q " ONE_CASE);
+    bench_exits(
+        0, "warning: another bench is measuring on this machine  -> wait for it, or expect noise",
+        ONE_CASE);
+    bench_exits(4, NULL, "--strict -q " ONE_CASE);
     close(fd);
 }
 
@@ -287,20 +282,19 @@ Test(faults, a_machine_whose_tmp_is_read_only)
         cr_skip_test("may not mount over /tmp");
     const char *path = in_folder("t");
     cr_assert_eq(mkdir(path, 0777), 0);
-    struct ran r = shell_exits(folder, 0, NULL, "TMPDIR=$PWD/t \"$BENCH\" " ONE_CASE);
+    struct ran r = must_shell("TMPDIR=$PWD/t \"$BENCH\" " ONE_CASE);
     cr_expect_not(strstr(r.err.data, "lock"), "%s", r.err.data);
 
     path = in_folder("t/bench-machine.lock");
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     cr_assert(fd >= 0, "no lock in TMPDIR");
     cr_assert_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
-    shell_exits(folder, 0, "another bench is measuring on this machine",
+    shell_exits(0, "another bench is measuring on this machine",
                 "TMPDIR=$PWD/t \"$BENCH\" " ONE_CASE);
     close(fd);
 
-    shell_exits(folder, 0,
-                "note: no lock of this machine: ", "TMPDIR=$PWD/nowhere \"$BENCH\" " ONE_CASE);
-    r = run_shell(folder, "TMPDIR=$PWD/t \"$BENCH\" doctor");
+    shell_exits(0, "note: no lock of this machine: ", "TMPDIR=$PWD/nowhere \"$BENCH\" " ONE_CASE);
+    r = run_shell("TMPDIR=$PWD/t \"$BENCH\" doctor");
     HAS(r.out.data, "no other bench is measuring");
     unmount();
 }

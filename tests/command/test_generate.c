@@ -18,15 +18,12 @@ TestSuite(generate, .init = folder_make, .fini = folder_remove, .timeout = 300);
 
 static void train(const char *variant)
 {
-    shell_exits(
-        folder, 0, NULL,
-        "test -f t || for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; "
-        "done >t");
-    bench_exits(folder, 0, NULL,
-                "train --variant %s --corpus t --ckpt m --force --steps 60 --lr 0.01 --lr-warmup 5 "
-                "--seq 32 --mem 32 --batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin "
-                "none -q",
-                variant);
+    must_shell("test -f t || for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; "
+               "done >t");
+    must_bench(
+        "train --variant %s --corpus t --ckpt m --force --steps 60 --lr 0.01 --lr-warmup 5 --seq "
+        "32 --mem 32 --batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin none -q",
+        variant);
 }
 
 /* The largest logit behind n tokens, by one forward pass without a past of the model `c`, whose
@@ -53,7 +50,7 @@ static void expect_text(const char *options, enum elem dtype, enum row_elem rows
     struct weights w;
     int32_t ids[sizeof(PROMPT) + NEW] = {0};
     const int n = (int)strlen(PROMPT);
-    struct ran r = bench_exits(folder, 0, NULL, GENERATE "--new-tokens %d %s", NEW, options);
+    struct ran r = must_bench(GENERATE "--new-tokens %d %s", NEW, options);
     cr_assert_eq(r.out.n, strlen(PROMPT) + NEW + 1, "%s", r.out.data);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     MUST(weights_open(&w, in_folder("m"), &failure));
@@ -72,7 +69,7 @@ static void expect_likeliest(const char *variant, const char *past)
 {
     train(variant);
     expect_text("", ELEM_F32, ROWS_F32);
-    bench_exits(folder, 0, past, "generate --ckpt m --threads 1 --prompt a --new-tokens 2");
+    bench_exits(0, past, "generate --ckpt m --threads 1 --prompt a --new-tokens 2");
 }
 
 Test(generate, likeliest_by_cached_keys) { expect_likeliest("xl", "past: kv"); }
@@ -85,15 +82,15 @@ Test(generate, narrow_types)
     train("xl");
     expect_text("--dtype q8 --backend ref", ELEM_Q8, ROWS_F32);
     expect_text("--dtype q4_1 --act-dtype q8 --backend ref", ELEM_Q4_1, ROWS_Q8);
-    struct ran r = bench_exits(folder, 0, NULL,
-                               GENERATE "--new-tokens 3 --kv-dtype q8 --dtype bf16 --backend ref "
-                                        "--format csv --columns choices");
+    struct ran r = must_bench(
+        GENERATE
+        "--new-tokens 3 --kv-dtype q8 --dtype bf16 --backend ref --format csv --columns choices");
     cr_expect_str_eq(r.out.data, "choices\n--dtype bf16 --kv-dtype q8\n");
 }
 
 static char *drawn(const char *options)
 {
-    return bench_exits(folder, 0, NULL, GENERATE "--new-tokens 40 %s", options).out.data;
+    return must_bench(GENERATE "--new-tokens 40 %s", options).out.data;
 }
 
 Test(generate, a_seed_repeats_a_text)
@@ -103,8 +100,8 @@ Test(generate, a_seed_repeats_a_text)
                 *const again = drawn("--temperature 1.5 --seed 7"),
                 *const other = drawn("--temperature 1.5 --seed 8"), *const greedy = drawn(""),
                 *const first = drawn("--temperature 1.5 --seed 7 --top-k 1");
-    struct ran r = run_shell(folder, "printf '" PROMPT "' >p && \"$BENCH\" generate --ckpt m "
-                                     "--threads 1 --pin none -q --prompt-file p --new-tokens 40");
+    struct ran r = run_shell("printf '" PROMPT "' >p && \"$BENCH\" generate --ckpt m --threads 1 "
+                             "--pin none -q --prompt-file p --new-tokens 40");
 
     cr_expect_str_eq(one, again);
     cr_expect_str_neq(one, other);
@@ -122,22 +119,19 @@ static void train_with_an_end(void)
     tiny_put_json("tiny/tokenizer.json", all);
     folder_put_text("tiny/generation_config.json", "{\"eos_token_id\":[7,260]}");
     json_decref(all);
-    shell_exits(folder, 0, NULL, "for i in $(seq 300); do printf 'hehe the cat<|end|>'; done >t");
-    bench_exits(folder, 0, NULL,
-                "train --variant llama --corpus t --tokenizer tiny --ckpt m --steps 60 "
-                "--lr 0.01 --lr-warmup 5 --seq 32 --batch 2 --layers 1 --d-model 32 "
-                "--heads 2 --threads 1 --pin none -q");
+    must_shell("for i in $(seq 300); do printf 'hehe the cat<|end|>'; done >t");
+    must_bench("train --variant llama --corpus t --tokenizer tiny --ckpt m --steps 60 --lr 0.01 "
+               "--lr-warmup 5 --seq 32 --batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 "
+               "--pin none -q");
 }
 
 static json_t *row(const char *options)
 {
-    struct ran r = run_bench(folder,
-                             "generate --ckpt m --threads 1 --pin none -q --prompt 'hehe t' "
-                             "--new-tokens 12 --format json %s",
-                             options);
+    struct ran r = must_bench("generate --ckpt m --threads 1 --pin none -q --prompt 'hehe t' "
+                              "--new-tokens 12 --format json %s",
+                              options);
     json_error_t why;
 
-    expect_exit(&r, 0);
     json_t *const rows = json_loads(r.out.data, 0, &why), *const first = json_array_get(rows, 0);
     cr_assert(json_is_object(first) && json_array_size(rows) == 1, "%s: %s", why.text, r.out.data);
     json_incref(first);
@@ -173,7 +167,7 @@ Test(generate, a_token_ends_a_text)
     json_decref(ended);
     json_decref(on);
 
-    bench_exits(folder, 0, "then the end of the text",
+    bench_exits(0, "then the end of the text",
                 "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
     folder_put_text("m.tokenizer/generation_config.json", "{\"eos_token_id\":7}");
     json_t *const other = row("");
@@ -182,8 +176,7 @@ Test(generate, a_token_ends_a_text)
 
     /* one that the model cannot choose */
     folder_put_text("m.tokenizer/generation_config.json", "{\"eos_token_id\":[260,261]}");
-    bench_exits(folder, 7, "token 261",
-                "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
+    bench_exits(7, "token 261", "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
     json_decref(row("--ignore-eos"));
 }
 
@@ -191,10 +184,9 @@ Test(generate, a_token_ends_a_text)
 Test(generate, a_row_of_bytes)
 {
     train("xl");
-    struct ran r = shell_exits(folder, 0, NULL,
-                               "printf 'she\\377' >p && \"$BENCH\" generate --ckpt m --threads 1 "
-                               "--pin none -q --prompt-file p --new-tokens 3 --temperature 1 "
-                               "--seed 9 --format jsonl --columns prompt,prompt_ids,seed,ended");
+    struct ran r = must_shell("printf 'she\\377' >p && \"$BENCH\" generate --ckpt m --threads 1 "
+                              "--pin none -q --prompt-file p --new-tokens 3 --temperature 1 --seed "
+                              "9 --format jsonl --columns prompt,prompt_ids,seed,ended");
     cr_expect_str_eq(r.out.data, "{\"prompt\":\"she\xef\xbf\xbd\",\"prompt_ids\":[115,104,101,255],"
                                  "\"seed\":9,\"ended\":\"length\"}\n");
 }
@@ -230,7 +222,7 @@ Test(generate, what_is_refused)
     setenv("MODELS", models, 1);
     train("xl");
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct ran r = bench_exits(folder, lines[i].code, lines[i].says, "%s", lines[i].line);
+        struct ran r = bench_exits(lines[i].code, lines[i].says, "%s", lines[i].line);
         expect_said(&r, "  -> ");
         cr_expect_eq(r.out.n, 0, "%s", r.out.data);
     }
@@ -244,17 +236,14 @@ Test(generate, a_token_in_front_of_long_prompts)
     char prompt[200] = "";
 
     cr_assert_not_null(file);
-    shell_exits(folder, 0, NULL,
-                "for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; done >t");
-    bench_exits(folder, 0, NULL,
-                "train --variant llama --corpus t --tokenizer %s --ckpt m --steps 2 --seq 32 "
-                "--batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin none -q",
-                file);
+    must_shell("for i in $(seq 200); do echo 'she sells sea shells by the sea shore'; done >t");
+    must_bench("train --variant llama --corpus t --tokenizer %s --ckpt m --steps 2 --seq 32 "
+               "--batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 --pin none -q",
+               file);
     for (int words = 1; words <= 20; words++) {
         strcat(prompt, "shells ");
-        bench_exits(folder, 0, NULL,
-                    "generate --ckpt m --tokenizer %s --threads 1 --pin none -q --new-tokens 4 "
-                    "--prompt '%s'",
-                    file, prompt);
+        must_bench("generate --ckpt m --tokenizer %s --threads 1 --pin none -q --new-tokens 4 "
+                   "--prompt '%s'",
+                   file, prompt);
     }
 }

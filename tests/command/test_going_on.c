@@ -11,11 +11,9 @@
 
 TestSuite(going_on, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-static void must_run(const char *line, int code) { shell_exits(folder, code, NULL, line); }
-
 static void expect_rows(const char *run, int n)
 {
-    struct rows rows = must_read(folder, run, TABLE_LATENCY);
+    struct rows rows = must_read(run, TABLE_LATENCY);
 
     cr_expect_eq((int)rows.n, n, "%s has %zu rows", run, rows.n);
     cr_expect_eq(count_status(&rows, "ok"), n);
@@ -35,68 +33,64 @@ enum { MANY_CASES = 4 };
 
 Test(going_on, a_run_with_nothing_but_resume)
 {
-    must_run("$BENCH -q " MANY, 0);
+    must_shell("$BENCH -q " MANY);
     expect_rows("results/latest", MANY_CASES);
-    must_run(CUT "$BENCH -q --resume", 0);
+    must_shell(CUT "$BENCH -q --resume");
     expect_rows("results/latest", MANY_CASES);
-    must_run(CUT "cd /; $BENCH -q --resume=$OLDPWD/results/latest", 0);
+    must_shell(CUT "cd /; $BENCH -q --resume=$OLDPWD/results/latest");
     expect_rows("results/latest", MANY_CASES);
 }
 
 /* It says so, measures nothing, and prints its document again. */
 Test(going_on, a_complete_run_has_nothing_to_resume)
 {
-    must_run("$BENCH -q " MANY, 0);
-    must_run("cp results/latest/latency.csv whole", 0);
-    must_run("$BENCH --resume 2>&1 | grep -q 'is complete, nothing to resume'", 0);
-    must_run("$BENCH --resume 2>&1 | grep -qE 'cases in|wrote|by time'", 1);
-    must_run("$BENCH -q --resume --format json | grep -q benchmarks", 0);
-    must_run("cmp results/latest/latency.csv whole", 0);
+    must_shell("$BENCH -q " MANY);
+    must_shell("cp results/latest/latency.csv whole");
+    must_shell("$BENCH --resume 2>&1 | grep -q 'is complete, nothing to resume'");
+    shell_exits(1, NULL, "$BENCH --resume 2>&1 | grep -qE 'cases in|wrote|by time'");
+    must_shell("$BENCH -q --resume --format json | grep -q benchmarks");
+    must_shell("cmp results/latest/latency.csv whole");
 }
 
 /* What the environment says now is not what it said then. */
 Test(going_on, a_run_keeps_its_options)
 {
-    must_run("BENCH_SEED=9 $BENCH -q " MANY, 0);
-    must_run(CUT "BENCH_SEQ=5 BENCH_GATE=highway BENCH_SEED=11 $BENCH -q --resume", 0);
+    must_shell("BENCH_SEED=9 $BENCH -q " MANY);
+    must_shell(CUT "BENCH_SEQ=5 BENCH_GATE=highway BENCH_SEED=11 $BENCH -q --resume");
     expect_rows("results/latest", MANY_CASES);
-    must_run("grep -q 'seed 7' results/latest/latency.csv", 0);
+    must_shell("grep -q 'seed 7' results/latest/latency.csv");
 }
 
 /* Output may differ, cases may not. */
 Test(going_on, options_beside_resume)
 {
-    must_run("$BENCH -q " MANY, 0);
-    must_run(CUT "$BENCH --resume --format jsonl -v --seed 7 | grep -q '\"status\":\"ok\"'", 0);
-    must_run("$BENCH --resume --seed 8", 2);
-    must_run("$BENCH --resume --filter 'seq<=8'", 2);
-    must_run("$BENCH -n --resume --columns seq_tokens --format csv | grep -c '^4' | grep -q 2", 0);
+    must_shell("$BENCH -q " MANY);
+    must_shell(CUT "$BENCH --resume --format jsonl -v --seed 7 | grep -q '\"status\":\"ok\"'");
+    shell_exits(2, NULL, "$BENCH --resume --seed 8");
+    shell_exits(2, NULL, "$BENCH --resume --filter 'seq<=8'");
+    must_shell("$BENCH -n --resume --columns seq_tokens --format csv | grep -c '^4' | grep -q 2");
     expect_rows("results/latest", MANY_CASES);
 }
 
 Test(going_on, a_run_of_another_command_is_named)
 {
-    must_run("$BENCH -q " MANY "; $BENCH rerun -q $(tail -n 1 results/latest/latency.csv | "
-             "cut -d, -f4) --max-time 0.003 --min-samples 3",
-             0);
-    bench_exits(folder, 2, "is a run of bench rerun", "--resume");
-    bench_exits(folder, 2, "is a run of bench sweep",
-                "eval --resume=$(echo results/2* | cut -d' ' -f1)");
+    must_shell("$BENCH -q " MANY "; $BENCH rerun -q $(tail -n 1 results/latest/latency.csv | cut "
+               "-d, -f4) --max-time 0.003 --min-samples 3");
+    bench_exits(2, "is a run of bench rerun", "--resume");
+    bench_exits(2, "is a run of bench sweep", "eval --resume=$(echo results/2* | cut -d' ' -f1)");
 }
 
 /* A run.json without a command, and one of a version with other options. */
 Test(going_on, a_description_of_another_version)
 {
-    must_run("$BENCH -q " MANY, 0);
-    must_run("sed -i '/\"command\"/d' results/latest/run.json; " CUT "$BENCH -q --resume", 0);
+    must_shell("$BENCH -q " MANY);
+    must_shell("sed -i '/\"command\"/d' results/latest/run.json; " CUT "$BENCH -q --resume");
     expect_rows("results/latest", MANY_CASES);
-    must_run(
-        "sed -i 's/\"seed\": \"7\"/\"seed\": \"7\", \"curl\": \"3\"/' results/latest/run.json; "
-        "$BENCH -q --resume",
-        2);
-    must_run("sed -i 's/\"curl\": \"3\"/\"curl\": \"\"/' results/latest/run.json; "
-             "$BENCH -q --resume",
-             0);
+    shell_exits(2, NULL,
+                "sed -i 's/\"seed\": \"7\"/\"seed\": \"7\", \"curl\": \"3\"/' "
+                "results/latest/run.json; $BENCH -q --resume");
+    must_shell(
+        "sed -i 's/\"curl\": \"3\"/\"curl\": \"\"/' results/latest/run.json; $BENCH -q --resume");
 }
 
 /* ---- trainings ---------------------------------------------------------------------------- */
@@ -109,10 +103,10 @@ Test(going_on, a_description_of_another_version)
 
 Test(going_on, a_training_with_nothing_but_its_checkpoint)
 {
-    must_run("mkdir whole && cd whole && $BENCH " TRAIN, 0);
-    must_run("$BENCH " TRAIN "--stop-at 2", 0);
-    must_run("BENCH_LR=0.5 BENCH_D_MODEL=16 $BENCH train --ckpt m --resume", 0);
-    must_run("cmp m whole/m && cmp m.best whole/m.best", 0);
+    must_shell("mkdir whole && cd whole && $BENCH " TRAIN);
+    must_shell("$BENCH " TRAIN "--stop-at 2");
+    must_shell("BENCH_LR=0.5 BENCH_D_MODEL=16 $BENCH train --ckpt m --resume");
+    must_shell("cmp m whole/m && cmp m.best whole/m.best");
 }
 
 /* The rates of a training that is stopped, of one that gets more steps once it has come to its end, and
@@ -144,17 +138,17 @@ Test(going_on, a_training_keeps_its_rates)
             "exit 6; "
             "test $(sed -n 4p whole.rates) = 0.01 && test $(tail -n 1 whole.rates) = %s",
             schedules[i], ends[i]);
-        must_run(line, 0);
+        must_shell("%s", line);
     }
 }
 
 /* One that has come to its end, and a file that only scores. */
 Test(going_on, a_training_that_cannot_go_on)
 {
-    must_run("$BENCH " TRAIN, 0);
-    must_run("$BENCH train --ckpt m --resume 2>&1 | grep -q '^6 of 6 steps are done  -> '", 0);
-    must_run("$BENCH train --ckpt m.best --resume 2>&1 | grep -q 'no state.* -> resume --ckpt m$'",
-             0);
+    must_shell("$BENCH " TRAIN);
+    must_shell("$BENCH train --ckpt m --resume 2>&1 | grep -q '^6 of 6 steps are done  -> '");
+    must_shell(
+        "$BENCH train --ckpt m.best --resume 2>&1 | grep -q 'no state.* -> resume --ckpt m$'");
 }
 
 #define PLAY                                                                                       \
@@ -164,54 +158,56 @@ Test(going_on, a_training_that_cannot_go_on)
 /* Stopped within an episode. What learnt a task scores no text. */
 Test(going_on, a_training_on_a_task)
 {
-    must_run("mkdir whole && cd whole && $BENCH " PLAY, 0);
-    must_run("$BENCH " PLAY "--stop-at 4", 0);
-    must_run("$BENCH train --ckpt m --resume --task tmaze:len=3", 2);
-    must_run("$BENCH train --ckpt m --resume && cmp m whole/m && cmp m.best whole/m.best", 0);
-    must_run("test $(tail -n +2 m.train.csv | wc -l) = 3", 0);
-    must_run("$BENCH eval --ckpt m --corpus copy:", 2);
+    must_shell("mkdir whole && cd whole && $BENCH " PLAY);
+    must_shell("$BENCH " PLAY "--stop-at 4");
+    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --task tmaze:len=3");
+    must_shell("$BENCH train --ckpt m --resume && cmp m whole/m && cmp m.best whole/m.best");
+    must_shell("test $(tail -n +2 m.train.csv | wc -l) = 3");
+    shell_exits(2, NULL, "$BENCH eval --ckpt m --corpus copy:");
 }
 
 Test(going_on, a_task_that_is_none)
 {
-    must_run(
-        "$BENCH train --variant xl --ckpt n --task maze 2>&1 | grep -q 'see: bench list tasks'", 0);
-    must_run("$BENCH train --variant xl --ckpt n --task maze", 2);
-    must_run("$BENCH train --variant xl --ckpt n --task tmaze:len=-1", 2);
-    must_run("$BENCH train --variant xl --ckpt n --task tmaze: --corpus copy:", 2);
-    must_run("$BENCH train --variant xl --ckpt n --task tmaze: --z-loss 0.1", 2);
-    must_run("$BENCH train --variant xl --ckpt n --task tmaze: --dropout 0.1", 2);
-    must_run("$BENCH train --variant xl --ckpt n --trace 0.5", 2);
-    must_run("$BENCH train --variant exit --ckpt n --task tmaze:", 6);
-    must_run("test ! -e n", 0);
+    must_shell(
+        "$BENCH train --variant xl --ckpt n --task maze 2>&1 | grep -q 'see: bench list tasks'");
+    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task maze");
+    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task tmaze:len=-1");
+    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task tmaze: --corpus copy:");
+    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task tmaze: --z-loss 0.1");
+    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task tmaze: --dropout 0.1");
+    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --trace 0.5");
+    shell_exits(6, NULL, "$BENCH train --variant exit --ckpt n --task tmaze:");
+    must_shell("test ! -e n");
 }
 
 Test(going_on, a_training_under_another_name)
 {
-    must_run("mkdir whole && cd whole && $BENCH " TRAIN, 0);
-    must_run("$BENCH " TRAIN "--stop-at 2 && mkdir other && mv m other/n && for e in opt best "
-             "train.csv; do mv m.$e other/n.$e; done",
-             0);
-    must_run("$BENCH train --ckpt other/n --resume && cmp other/n whole/m", 0);
+    must_shell("mkdir whole && cd whole && $BENCH " TRAIN);
+    must_shell("$BENCH " TRAIN "--stop-at 2 && mkdir other && mv m other/n && for e in opt best "
+               "train.csv; do mv m.$e other/n.$e; done");
+    must_shell("$BENCH train --ckpt other/n --resume && cmp other/n whole/m");
 }
 
 Test(going_on, a_training_with_other_options)
 {
-    must_run("$BENCH " TRAIN, 0);
-    must_run("$BENCH train --ckpt m --resume --steps 8 && tail -n 1 m.train.csv | grep -q ,8,", 0);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --dropout 0.2", 2);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --variant xl", 2);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --z-loss 0.1", 2);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --optimizer muon", 2);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --muon-scale shape", 2);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --init depth", 2);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --weight-decay-of matrices,norms", 2);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --schedule constant --lr-floor 0.5", 2);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --schedule cosine --lr-decay 0.5", 2);
-    must_run("$BENCH train --ckpt m --resume --steps 9 --schedule wsd --lr-decay 0.5", 0);
-    must_run("$BENCH " TRAIN "--weight-decay 0 --weight-decay-of norms --force", 2);
-    must_run("$BENCH train --resume", 2);
-    must_run("$BENCH train --ckpt none_such --resume", 7);
+    must_shell("$BENCH " TRAIN);
+    must_shell("$BENCH train --ckpt m --resume --steps 8 && tail -n 1 m.train.csv | grep -q ,8,");
+    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --dropout 0.2");
+    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --variant xl");
+    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --z-loss 0.1");
+    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --optimizer muon");
+    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --muon-scale shape");
+    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --init depth");
+    shell_exits(2, NULL,
+                "$BENCH train --ckpt m --resume --steps 9 --weight-decay-of matrices,norms");
+    shell_exits(2, NULL,
+                "$BENCH train --ckpt m --resume --steps 9 --schedule constant --lr-floor 0.5");
+    shell_exits(2, NULL,
+                "$BENCH train --ckpt m --resume --steps 9 --schedule cosine --lr-decay 0.5");
+    must_shell("$BENCH train --ckpt m --resume --steps 9 --schedule wsd --lr-decay 0.5");
+    shell_exits(2, NULL, "$BENCH " TRAIN "--weight-decay 0 --weight-decay-of norms --force");
+    shell_exits(2, NULL, "$BENCH train --resume");
+    shell_exits(7, NULL, "$BENCH train --ckpt none_such --resume");
 }
 
 /* The line below `label`, or a failed assertion. */
@@ -227,8 +223,7 @@ static const char *printed_line(struct ran *r, const char *label)
 
 Test(going_on, an_interrupted_training_prints_its_line)
 {
-    struct program p =
-        start_bench(folder, TRAIN "--minutes 600 --progress plain --ckpt 'my model'");
+    struct program p = start_bench(TRAIN "--minutes 600 --progress plain --ckpt 'my model'");
 
     cr_assert(wait_for_text(&p, "step 2 "));
     kill(-p.pid, SIGINT); /* as a terminal does */
@@ -238,14 +233,14 @@ Test(going_on, an_interrupted_training_prints_its_line)
     char go_on[512];
     cr_expect_not(strstr(line, "--lr"), "%s", line);
     snprintf(go_on, sizeof(go_on), "%s --stop-at 1", line);
-    must_run(go_on, 0);
+    must_shell("%s", go_on);
 }
 
 /* ---- lines to paste ----------------------------------------------------------------------- */
 
 Test(going_on, an_interrupted_run_prints_a_short_line)
 {
-    struct program p = start_bench(folder, SLOW "--format csv -v --out r --fail-fast");
+    struct program p = start_bench(SLOW "--format csv -v --out r --fail-fast");
 
     cr_assert(wait_for_text(&p, "[2/8]"));
     kill(p.pid, SIGINT);
@@ -254,14 +249,14 @@ Test(going_on, an_interrupted_run_prints_a_short_line)
     const char *const line = printed_line(&r, "resume with: ");
     HAS(line, " --resume=r/2", "--format csv", "--fail-fast", "--verbose");
     cr_expect_not(strstr(line, "--variant"), "%s", line);
-    struct ran again = shell_exits(folder, 0, NULL, line);
+    struct ran again = must_shell("%s", line);
     HAS(again.out.data, "bench-latency");
     expect_complete("r/latest");
 }
 
 Test(going_on, what_begins_again_prints_its_line)
 {
-    struct program p = start_bench(folder, "check --variant all -v --backend ref");
+    struct program p = start_bench("check --variant all -v --backend ref");
 
     sleep(1);
     kill(p.pid, SIGINT);
@@ -281,52 +276,50 @@ Test(going_on, what_begins_again_prints_its_line)
 
 Test(going_on, rerun_finds_its_case_in_any_run)
 {
-    must_run(SHORT "--seq 4", 0);
-    must_run("mkdir -p results/reference/here && cp -r results/latest/ results/reference/here/a "
-             "&& rm -r results/2* results/latest",
-             0);
-    must_run(SHORT "--seq 5; " SHORT "--seq 6", 0);
-    must_run("$BENCH rerun " ID_OF("results/reference/here/a") " " AGAIN "| tail -n 1 | grep -x 4",
-             0);
-    must_run("set -- results/2*; $BENCH rerun " ID_OF("$1") " " AGAIN "| tail -n 1 | grep -x 5", 0);
-    must_run("rm results/latest; $BENCH rerun " ID_OF(
-                 "results/reference/here/a") " " AGAIN "| tail -n 1 | grep -x 4",
-             0);
+    must_shell(SHORT "--seq 4");
+    must_shell("mkdir -p results/reference/here && cp -r results/latest/ results/reference/here/a "
+               "&& rm -r results/2* results/latest");
+    must_shell(SHORT "--seq 5; " SHORT "--seq 6");
+    must_shell("$BENCH rerun " ID_OF("results/reference/here/a") " " AGAIN
+                                                                 "| tail -n 1 | grep -x 4");
+    must_shell("set -- results/2*; $BENCH rerun " ID_OF("$1") " " AGAIN "| tail -n 1 | grep -x 5");
+    must_shell("rm results/latest; $BENCH rerun " ID_OF(
+        "results/reference/here/a") " " AGAIN "| tail -n 1 | grep -x 4");
 }
 
 Test(going_on, rerun_in_a_named_run)
 {
-    must_run(SHORT "--seq 4,5 --out a; " SHORT "--seq 6 --out b", 0);
-    must_run("$BENCH rerun " ID_OF("a/latest") " a/latest --out c " AGAIN "| tail -n 1 | grep -x 5",
-             0);
-    must_run("$BENCH rerun " ID_OF("a/latest") " b/latest --out c " AGAIN, 2);
-    must_run("$BENCH rerun " ID_OF("a/latest") " none_such --out c " AGAIN, 7);
-    must_run("$BENCH rerun '' a/latest --out c " AGAIN, 2);
+    must_shell(SHORT "--seq 4,5 --out a; " SHORT "--seq 6 --out b");
+    must_shell("$BENCH rerun " ID_OF("a/latest") " a/latest --out c " AGAIN
+                                                 "| tail -n 1 | grep -x 5");
+    shell_exits(2, NULL, "$BENCH rerun " ID_OF("a/latest") " b/latest --out c " AGAIN);
+    shell_exits(7, NULL, "$BENCH rerun " ID_OF("a/latest") " none_such --out c " AGAIN);
+    shell_exits(2, NULL, "$BENCH rerun '' a/latest --out c " AGAIN);
 }
 
 Test(going_on, explain_finds_its_case)
 {
-    must_run(SHORT "--seq 4,5 --out a", 0);
-    must_run("$BENCH explain " ID_OF("a/latest") " a/latest | grep '^xl attn seq=5 mem=0'", 0);
-    must_run("$BENCH explain " ID_OF("a/latest") " --out a | grep '  launches   1: '", 0);
-    must_run("$BENCH explain '' a/latest", 2);
-    must_run("$BENCH explain " ID_OF("a/latest") " none_such", 7);
+    must_shell(SHORT "--seq 4,5 --out a");
+    must_shell("$BENCH explain " ID_OF("a/latest") " a/latest | grep '^xl attn seq=5 mem=0'");
+    must_shell("$BENCH explain " ID_OF("a/latest") " --out a | grep '  launches   1: '");
+    shell_exits(2, NULL, "$BENCH explain '' a/latest");
+    shell_exits(7, NULL, "$BENCH explain " ID_OF("a/latest") " none_such");
 }
 
 Test(going_on, rerun_obeys_the_environment)
 {
-    must_run(SHORT "--seq 4", 0);
+    must_shell(SHORT "--seq 4");
     const char *const again =
         "$BENCH rerun " ID_OF("results/latest") " --max-time 0.003 "
                                                 "--min-samples 3 --format table";
     char line[512];
     snprintf(line, sizeof(line), "BENCH_COLOR=always %s | grep -q \"$(printf '\\033')\"", again);
-    must_run(line, 0);
+    must_shell("%s", line);
     snprintf(line, sizeof(line),
              "BENCH_COLOR=always NO_COLOR=1 %s --color never | grep -q \"$(printf "
              "'\\033')\"",
              again);
-    must_run(line, 1);
+    shell_exits(1, NULL, "%s", line);
 }
 
 /* ---- what a training tells ------------------------------------------------------------------ */
@@ -334,8 +327,7 @@ Test(going_on, rerun_obeys_the_environment)
 /* A row each 5 steps, and the last one. */
 Test(going_on, a_training_logs_as_often_as_asked)
 {
-    must_run("$BENCH train --variant rope --ckpt m --steps 17 --log-every 5 --seq 4 --mem 0 "
-             "--d-model 8 --heads 2 --layers 1 --batch 1 --set rope_dim=2 && "
-             "test $(tail -n +2 m.train.csv | wc -l) = 4",
-             0);
+    must_shell("$BENCH train --variant rope --ckpt m --steps 17 --log-every 5 --seq 4 --mem 0 "
+               "--d-model 8 --heads 2 --layers 1 --batch 1 --set rope_dim=2 && test $(tail -n +2 "
+               "m.train.csv | wc -l) = 4");
 }

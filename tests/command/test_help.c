@@ -41,14 +41,14 @@ static char *option_lines(const char *page)
 /* A set is the default of sweeps and no variant to train: train asks for one. */
 Test(help, train_shows_no_default_variant)
 {
-    struct ran r = run_bench(folder, "help train");
+    struct ran r = run_bench("help train");
     const char *const at = strstr(r.out.data, "--variant=");
 
     cr_assert(at, "%s", r.out.data);
     cr_expect_null(strstr(r.out.data, "[base]"), "%s", r.out.data);
     cr_expect_null(strstr(r.out.data, "[]"), "%s", r.out.data);
-    bench_exits(folder, 2, "train needs a variant", "train --ckpt x");
-    r = run_bench(folder, "help sweep");
+    bench_exits(2, "train needs a variant", "train --ckpt x");
+    r = run_bench("help sweep");
     HAS(r.out.data, "[base]");
 }
 
@@ -123,9 +123,8 @@ Test(help, a_page_for_each_command_with_its_options)
         const struct command_spec *const spec = &command_specs[c];
         if (!spec->doc)
             continue;
-        struct ran r = run_bench(folder, "help %s --help-all", spec->name);
-        struct ran same = run_bench(folder, "%s --help-all", spec->name);
-        expect_exit(&r, 0);
+        struct ran r = must_bench("help %s --help-all", spec->name);
+        struct ran same = run_bench("%s --help-all", spec->name);
         cr_expect_str_eq(r.out.data, same.out.data);
         cr_expect_leq(widest(r.out.data), 80, "%s", r.out.data);
         char *const lines = option_lines(r.out.data);
@@ -155,8 +154,8 @@ Test(help, a_page_of_usual_options)
         }
         if (!command_specs[c].doc)
             continue;
-        struct ran r = run_bench(folder, "help %s", command_specs[c].name);
-        struct ran same = run_bench(folder, "%s --help", command_specs[c].name);
+        struct ran r = run_bench("help %s", command_specs[c].name);
+        struct ran same = run_bench("%s --help", command_specs[c].name);
         char *const lines = option_lines(r.out.data);
         expect_exit(&r, 0);
         cr_expect_str_eq(r.out.data, same.out.data);
@@ -165,8 +164,7 @@ Test(help, a_page_of_usual_options)
         cr_expect_eq(count(lines, "\n"), usual > 0 ? usual : all, "%s", r.out.data);
         cr_expect_eq(strstr(r.out.data, "--help-all lists all") != NULL, usual > 0);
     }
-    struct ran word = run_bench(folder, "train help"), page = run_bench(folder, "help train");
-    expect_exit(&word, 0);
+    struct ran word = must_bench("train help"), page = run_bench("help train");
     cr_expect_str_eq(word.out.data, page.out.data);
 }
 
@@ -196,7 +194,7 @@ Test(help, texts_of_options_name_no_other_command)
 Test(help, own_texts)
 {
     const struct option_spec *const s = &option_specs[option_find("base")];
-    struct ran plot = run_bench(folder, "help plot"), compare = run_bench(folder, "help compare");
+    struct ran plot = run_bench("help plot"), compare = run_bench("help compare");
 
     cr_expect_str_neq(option_doc(s, CMD_PLOT), option_doc(s, CMD_COMPARE));
     cr_expect_str_eq(option_doc(s, CMD_PLOT), option_doc(s, CMD_REPORT));
@@ -212,10 +210,9 @@ Test(help, own_texts)
 
 Test(help, the_general_page_names_every_command_and_is_short)
 {
-    struct ran r = run_bench(folder, "help");
-    struct ran same = run_bench(folder, "--help");
+    struct ran r = must_bench("help");
+    struct ran same = run_bench("--help");
 
-    expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, same.out.data);
     for (int c = 0; c < COMMAND_COUNT; c++) {
         char line[32];
@@ -250,7 +247,7 @@ Test(help, examples_can_be_parsed)
 
 Test(help, plot_names_its_figures)
 {
-    struct ran r = run_bench(folder, "help plot");
+    struct ran r = run_bench("help plot");
 
     for (int i = 0; i < figure_count; i++)
         cr_expect(strstr(r.out.data, figures[i].name), "%s", figures[i].name);
@@ -258,9 +255,8 @@ Test(help, plot_names_its_figures)
 
 Test(help, the_manual_page_is_valid_and_complete)
 {
-    struct ran r =
-        run_shell(folder, "\"$BENCH\" help man >bench.1 || exit; command -v man >/dev/null || exit "
-                          "99; MANWIDTH=100 LC_ALL=C.UTF-8 man --warnings -l bench.1");
+    struct ran r = run_shell("\"$BENCH\" help man >bench.1 || exit; command -v man >/dev/null || "
+                             "exit 99; MANWIDTH=100 LC_ALL=C.UTF-8 man --warnings -l bench.1");
 
     if (r.code == 99)
         cr_skip_test("man is not installed");
@@ -280,15 +276,11 @@ Test(help, the_manual_page_is_valid_and_complete)
 /* What bash would offer for the last of these words. */
 static struct ran offered(const char *words)
 {
-    char line[1024];
 
-    snprintf(line, sizeof(line),
-             "PATH=${BENCH%%/*}:$PATH exec bash -c 'source <(bench completion bash) && "
-             "COMP_WORDS=(%s) && "
-             "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && _bench && printf \"%%s\\n\" "
-             "\"${COMPREPLY[@]}\"'",
-             words);
-    return run_shell(folder, line);
+    return run_shell("PATH=${BENCH%%/*}:$PATH exec bash -c 'source <(bench completion bash) && "
+                     "COMP_WORDS=(%s) && COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && _bench && printf "
+                     "\"%%s\\n\" \"${COMPREPLY[@]}\"'",
+                     words);
 }
 
 Test(completion, bash, .init = folder_make, .fini = folder_remove)
@@ -320,9 +312,8 @@ Test(completion, bash, .init = folder_make, .fini = folder_remove)
         {"bench explain 0123456789abcdef resu", "results\n"},
         {"bench @har", "@harness\n"},
     };
-    shell_exits(folder, 0, NULL,
-                "mkdir harness && $BENCH -q --variant xl --backend ref --workload attn --seq 4,8 "
-                "--mem 0 --quick >/dev/null");
+    must_shell("mkdir harness && $BENCH -q --variant xl --backend ref --workload attn --seq 4,8 "
+               "--mem 0 --quick >/dev/null");
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct ran r = offered(cases[i].words);
@@ -335,17 +326,15 @@ Test(completion, bash, .init = folder_make, .fini = folder_remove)
 /* Whoever asks gets the same words: every option of a command, every variant, cases of the latest run. */
 Test(completion, words, .init = folder_make, .fini = folder_remove)
 {
-    struct ran r = shell_exits(
-        folder, 0, NULL,
-        "check() { awk -F, 'FNR == 1 { for (i = 1; $i != \"case_id\"; i++); c = i; next } "
-        "{ print $c }' results/latest/$1.csv | sort >ids && [ -s ids ] || exit; for c in explain "
-        "rerun; do "
-        "$BENCH __complete $c '' | cut -f1 | sort | cmp - ids || exit; done; }; "
-        "$BENCH -q --variant xl --backend ref --workload attn --seq 4,8 --mem 0 --quick >/dev/null "
-        "&& rm -f results/latest/perplexity.csv && check latency && "
-        "$BENCH eval --ckpt ${BENCH%/build/*}/results/models/xl.safetensors --bytes 300 --seq 16 "
-        "--mem 0,16 --threads 1 -q >/dev/null && check perplexity && "
-        "$BENCH __complete --; $BENCH __complete -V ''");
+    struct ran r =
+        must_shell("check() { awk -F, 'FNR == 1 { for (i = 1; $i != \"case_id\"; i++); c = i; next "
+                   "} { print $c }' results/latest/$1.csv | sort >ids && [ -s ids ] || exit; for c "
+                   "in explain rerun; do $BENCH __complete $c '' | cut -f1 | sort | cmp - ids || "
+                   "exit; done; }; $BENCH -q --variant xl --backend ref --workload attn --seq 4,8 "
+                   "--mem 0 --quick >/dev/null && rm -f results/latest/perplexity.csv && check "
+                   "latency && $BENCH eval --ckpt ${BENCH%%/build/*}/results/models/xl.safetensors "
+                   "--bytes 300 --seq 16 --mem 0,16 --threads 1 -q >/dev/null && check perplexity "
+                   "&& $BENCH __complete --; $BENCH __complete -V ''");
     for (int k = 0; k < option_count; k++)
         if (option_is_for(&option_specs[k], CMD_SWEEP)) {
             char line[128];
@@ -354,8 +343,8 @@ Test(completion, words, .init = folder_make, .fini = folder_remove)
         }
     for (int k = 0; variants[k]; k++)
         cr_expect(strstr(r.out.data, variants[k]->name), "%s", variants[k]->name);
-    bench_exits(folder, 1, "", "__complete --corpus ''");
-    bench_exits(folder, 0, "", "__complete --seq ''");
+    bench_exits(1, "", "__complete --corpus ''");
+    bench_exits(0, "", "__complete --seq ''");
 }
 
 /* A shell that is not here cannot check its script. */
@@ -364,12 +353,9 @@ Test(completion, every_shell, .init = folder_make, .fini = folder_remove)
     static const char *const shells[] = {"bash", "zsh", "fish"};
 
     for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
-        char line[256];
-        snprintf(
-            line, sizeof(line),
+        struct ran r = must_shell(
             "\"$BENCH\" completion %s >script && { ! command -v %s >/dev/null || %s -n script; }",
             shells[i], shells[i], shells[i]);
-        struct ran r = shell_exits(folder, 0, NULL, line);
         cr_expect_eq(r.err.n, 0, "%s: %s", shells[i], r.err.data);
     }
 }

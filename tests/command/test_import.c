@@ -59,7 +59,7 @@ Test(import, is_the_same_model)
         size_t n, same_n;
         published_copy(models[i]);
         published_write("tokenizer.json", "{}", 2);
-        bench_exits(folder, 0, NULL, "import model --ckpt out.safetensors --force");
+        must_bench("import model --ckpt out.safetensors --force");
         const char *path = in_folder("out.safetensors");
         float *const a = logits_of(published_path(""), &n), *const b = logits_of(path, &same_n);
         cr_expect(n == same_n && memcmp(a, b, n * sizeof(*a)) == 0, "%s", models[i]);
@@ -82,10 +82,9 @@ Test(import, overwrites_only_by_force)
 
     published_copy("gpt2_plain");
     published_write("vocab.txt", "a\n", 2);
-    shell_exits(folder, 0, NULL,
-                "printf 'the weights of a training' >c && mkdir c.tokenizer "
-                "&& touch c.opt c.opt.new c.best c.tokenizer/tokenizer.json");
-    bench_exits(folder, 7, "c exists  -> ", "import model --ckpt c");
+    must_shell("printf 'the weights of a training' >c && mkdir c.tokenizer && touch c.opt "
+               "c.opt.new c.best c.tokenizer/tokenizer.json");
+    bench_exits(7, "c exists  -> ", "import model --ckpt c");
     const char *path = in_folder("c");
     struct bytes is = must_load(path);
     cr_expect_str_eq(is.data, old);
@@ -93,7 +92,7 @@ Test(import, overwrites_only_by_force)
         path = in_folder(beside[i]);
         cr_expect_eq(access(path, F_OK), 0, "%s is gone", beside[i]);
     }
-    bench_exits(folder, 0, NULL, "import model --ckpt c --force");
+    must_bench("import model --ckpt c --force");
     for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
         path = in_folder(beside[i]);
         cr_expect_neq(access(path, F_OK), 0, "%s is left", beside[i]);
@@ -117,7 +116,7 @@ Test(import, no_file_in_place_of_a_pipe)
     const char *const path = in_folder("pipe");
     cr_assert_eq(mkfifo(path, 0666), 0);
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        bench_exits(folder, 7, NULL, "%s", lines[i]);
+        bench_exits(7, NULL, "%s", lines[i]);
         cr_expect(stat(path, &is) == 0 && S_ISFIFO(is.st_mode), "%s", lines[i]);
     }
 }
@@ -130,7 +129,7 @@ Test(import, not_into_a_training)
     published_copy("gpt2_plain");
     const char *path = in_folder("c.lock");
     MUST(lock_take(&l, path, "c", &failure));
-    bench_exits(folder, 6, "in use by process", "import model --ckpt c --force");
+    bench_exits(6, "in use by process", "import model --ckpt c --force");
     path = in_folder("c");
     cr_expect_neq(access(path, F_OK), 0, "it is written");
     lock_release(&l);
@@ -148,9 +147,9 @@ Test(import, faults)
 
     published_copy("llama_gqa_bf16");
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-        bench_exits(folder, lines[i].code, NULL, "%s", lines[i].line);
+        bench_exits(lines[i].code, NULL, "%s", lines[i].line);
     published_set("num_hidden_layers", json_integer(3));
-    bench_exits(folder, 7, "model.layers.2.", "import model --ckpt out.safetensors");
+    bench_exits(7, "model.layers.2.", "import model --ckpt out.safetensors");
     cr_expect_neq(access(in_folder("out.safetensors"), F_OK), 0, "a wrong model is written");
 }
 
@@ -158,21 +157,19 @@ Test(import, faults)
 Test(import, list_of_models)
 {
     published_copy("qwen3_qknorm");
-    struct ran r = bench_exits(folder, 0, NULL,
-                               "list models . --format csv --columns model,family,variant,"
-                               "layers,width,heads,vocabulary,context,why_not");
+    struct ran r = must_bench("list models . --format csv --columns "
+                              "model,family,variant,layers,width,heads,vocabulary,context,why_not");
     cr_expect_str_eq(r.out.data, "model,family,variant,layers,width,heads,vocabulary,context,"
                                  "why_not\nmodel,qwen3,qknorm,2,24,4,92,128,\n");
     published_set("model_type", json_string("opt"));
-    r = bench_exits(folder, 0, NULL,
-                    "list models model --format csv --columns model,variant,why_not");
+    r = must_bench("list models model --format csv --columns model,variant,why_not");
     HAS(r.out.data, "opt");
     published_copy("gguf_llama_q4_0");
-    r = bench_exits(folder, 0, NULL, "list models model --format csv --columns model,family");
+    r = must_bench("list models model --format csv --columns model,family");
     HAS(r.out.data, "\nmodel.gguf,llama\n");
-    r = bench_exits(folder, 0, NULL, "list models model/model.gguf --format csv --columns family");
+    r = must_bench("list models model/model.gguf --format csv --columns family");
     cr_expect_str_eq(r.out.data, "family\nllama\n");
-    bench_exits(folder, 7, NULL, "list models nowhere");
+    bench_exits(7, NULL, "list models nowhere");
 }
 
 static void score_beyond(const char *seq, const char *mem, int made_for, bool beyond)
@@ -180,8 +177,7 @@ static void score_beyond(const char *seq, const char *mem, int made_for, bool be
     char row[96] = "status,tokens,status_detail\nok,39,\n", said[96] = "";
 
     published_set("max_position_embeddings", json_integer(made_for));
-    struct ran r = run_bench(folder,
-                             "eval --ckpt model --tokens ids -b ref --threads 1 --seq %s --mem %s "
+    struct ran r = run_bench("eval --ckpt model --tokens ids -b ref --threads 1 --seq %s --mem %s "
                              "-q --format csv --columns status,tokens,status_detail",
                              seq, mem);
     if (beyond) {
@@ -226,11 +222,11 @@ Test(import, words_out_of_the_vocabulary)
 
     cr_assert(dir);
     folder_put_text("text", "the windmill and the zyx\nand <unk> to qed\n");
-    struct ran r = bench_exits(folder, 0, NULL, line, dir, dir);
+    struct ran r = must_bench(line, dir, dir);
     cr_expect_str_eq(r.out.data, "tokens,oov\n10,3\n");
     expect_said(&r, "warning: 3 words are not in the vocabulary");
     folder_put_text("text", "the <unk> and the <unk>\n");
-    r = bench_exits(folder, 0, NULL, line, dir, dir);
+    r = must_bench(line, dir, dir);
     cr_expect_str_eq(r.out.data, "tokens,oov\n5,0\n");
     cr_expect(!strstr(r.err.data, "vocabulary"), "%s", r.err.data);
 }
@@ -239,20 +235,20 @@ Test(import, words_out_of_the_vocabulary)
 Test(import, golden_folders)
 {
     published_copy("llama_gqa_bf16");
-    struct ran r = bench_exits(folder, 0, NULL, "check --backend ref --golden model");
+    struct ran r = must_bench("check --backend ref --golden model");
     HAS(r.out.data, "1 file");
-    r = bench_exits(folder, 0, NULL, "check --backend ref --golden .");
+    r = must_bench("check --backend ref --golden .");
     HAS(r.out.data, "1 file");
     published_set("rope_theta", json_real(10000)); /* of a million */
-    bench_exits(folder, 5, NULL, "check --backend ref --golden model");
+    bench_exits(5, NULL, "check --backend ref --golden model");
     published_remove("expect.safetensors");
-    bench_exits(folder, 7, NULL, "check --backend ref --golden .");
+    bench_exits(7, NULL, "check --backend ref --golden .");
 }
 
 /* The one row of an evaluation in the folder. */
 static struct perplexity_row row_of(const char *run)
 {
-    struct rows rows = must_read(folder, run, TABLE_PERPLEXITY);
+    struct rows rows = must_read(run, TABLE_PERPLEXITY);
 
     cr_assert_eq(rows.n, 1);
     return *(const struct perplexity_row *)rows.row;
@@ -275,15 +271,14 @@ Test(import, eval_of_a_folder)
     snprintf(command, sizeof(command), "cp tests/counted/text.txt '%s'", folder);
     cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
     folder_put_text("model/tokenizer_config.json", "{\"add_bos_token\":false}");
-    bench_exits(folder, 0, NULL, "import model --ckpt ours.safetensors");
+    must_bench("import model --ckpt ours.safetensors");
     cr_expect_eq(access(in_folder("ours.safetensors.tokenizer/tokenizer_config.json"), F_OK), 0,
                  "what says how a text begins goes along");
     for (int ours = 0; ours < 2; ours++) {
         const char *const ckpt = ours ? "ours.safetensors" : "model", *const run = ours ? "b" : "a";
-        bench_exits(folder, 0, NULL,
-                    "eval --ckpt %s --corpus text.txt --count lm-eval --seq 32 --mem 0 "
-                    "--backend ref --threads 1 --out %s -q",
-                    ckpt, run);
+        must_bench("eval --ckpt %s --corpus text.txt --count lm-eval --seq 32 --mem 0 --backend "
+                   "ref --threads 1 --out %s -q",
+                   ckpt, run);
         char path[64];
         snprintf(path, sizeof(path), "%s/latest", run);
         const struct perplexity_row row = row_of(path);
@@ -293,8 +288,7 @@ Test(import, eval_of_a_folder)
         cr_expect_str_eq(row.unit, "word");
         cr_expect_str_eq(row.variant, "learned");
     }
-    struct ran r =
-        run_bench(folder, "eval --ckpt model --corpus text.txt --seq 33 --mem 0 --out c");
+    struct ran r = run_bench("eval --ckpt model --corpus text.txt --seq 33 --mem 0 --out c");
     expect_said(&r, "positions for 32");
     cr_expect_neq(r.code, 0);
 }
@@ -306,16 +300,16 @@ Test(import, eval_without_a_tokenizer)
 
     published_copy("llama_gqa_bf16");
     folder_put_text("text", "the cat");
-    struct ran r = run_shell(folder, "mkdir -p r/earlier && ln -s earlier r/latest");
-    r = bench_exits(folder, 7, NULL, "eval --ckpt model --corpus text --seq 4,8 --mem 0 --out r");
+    struct ran r = run_shell("mkdir -p r/earlier && ln -s earlier r/latest");
+    r = bench_exits(7, NULL, "eval --ckpt model --corpus text --seq 4,8 --mem 0 --out r");
     const char *const first = strstr(r.err.data, said);
     cr_assert(first, "%s", r.err.data);
     cr_expect_null(strstr(first + 1, said), "%s", r.err.data);
     cr_expect_null(strstr(r.err.data, "wrote "), "%s", r.err.data);
     cr_expect_str_eq(r.out.data, "");
-    r = run_shell(folder, "ls r; readlink r/latest");
+    r = run_shell("ls r; readlink r/latest");
     cr_expect_str_eq(r.out.data, "earlier\nlatest\nearlier\n");
-    r = bench_exits(folder, 7, NULL, "generate --ckpt model --prompt the");
+    r = bench_exits(7, NULL, "generate --ckpt model --prompt the");
     cr_expect(strstr(r.err.data, said) && r.out.n == 0, "%s", r.err.data);
 }
 
@@ -327,7 +321,7 @@ Test(import, a_tokenizer_of_another_model)
     tiny_put_json("model/tokenizer.json", all);
     json_decref(all);
     folder_put_text("text", "the cat");
-    struct ran r = bench_exits(folder, 7, "260", "eval --ckpt model --corpus text --seq 4 --mem 0");
+    struct ran r = bench_exits(7, "260", "eval --ckpt model --corpus text --seq 4 --mem 0");
     expect_said(&r, "99");
 }
 
@@ -344,12 +338,10 @@ static void time_beyond(int made_for, bool beyond)
 {
     published_set("max_position_embeddings", json_integer(made_for));
     /* The second shard scores nothing. */
-    struct ran r =
-        bench_exits(folder, 0, NULL,
-                    "--ckpt model --corpus model/config.json --shard 2/2 --variant llama,vanilla "
-                    "--workload segment --backend ref --seq 8,16 --mem 0,9 --threads 1 --pin none "
-                    "--max-time 0.01 --warmup-ms 1 --raw none -q --format csv "
-                    "--columns variant,seq_tokens,mem_tokens,status_detail");
+    struct ran r = must_bench("--ckpt model --corpus model/config.json --shard 2/2 --variant "
+                              "llama,vanilla --workload segment --backend ref --seq 8,16 --mem 0,9 "
+                              "--threads 1 --pin none --max-time 0.01 --warmup-ms 1 --raw none -q "
+                              "--format csv --columns variant,seq_tokens,mem_tokens,status_detail");
     cr_expect_eq(strstr(r.err.data, "warning: 1 case of more tokens at once than the 16 that the "
                                     "model was made for") != NULL,
                  beyond, "%s", r.err.data);
@@ -375,21 +367,21 @@ Test(import, eval_reads_the_folder)
     published_copy("llama_gqa_bf16");
     published_write("text", text, strlen(text));
     published_set("num_hidden_layers", json_integer(3));
-    bench_exits(folder, 7, "model.layers.2.", "eval --ckpt model --corpus model/text --seq 8");
+    bench_exits(7, "model.layers.2.", "eval --ckpt model --corpus model/text --seq 8");
 }
 
 /* What was not chosen is the model's: its variant, sizes and choices. */
 Test(import, a_sweep_has_its_sizes)
 {
     published_copy("qwen3_qknorm");
-    struct ran r = bench_exits(folder, 0, "1 case in 1 group",
-                               "list cases --ckpt model --workload segment --backend ref "
-                               "--seq 8 --mem 0 --threads 1 --format csv");
+    struct ran r = bench_exits(0, "1 case in 1 group",
+                               "list cases --ckpt model --workload segment --backend ref --seq 8 "
+                               "--mem 0 --threads 1 --format csv");
     HAS(r.out.data, "--variant qknorm --backend ref --workload segment --seq 8 --mem 0 "
                     "--mem-kind kv --layers 2 --d-model 24 --heads 4 --d-head 12 "
                     "--d-inner 40 --vocab 92 --set out_bias=0,emb_scale=1,ln_eps=1e-06,"
                     "head_eps=1e-06,rope_base=1000000 --threads 1");
-    r = bench_exits(folder, 0, "2 cases in 1 group",
+    r = bench_exits(0, "2 cases in 1 group",
                     "list cases --ckpt model --variant rope,xl --layers 3 --workload segment "
                     "--backend ref --seq 8 --mem 0 --threads 1");
     HAS(r.out.data, "--variant xl --backend ref --workload segment --seq 8 --mem 0 "
@@ -397,5 +389,5 @@ Test(import, a_sweep_has_its_sizes)
                     "--d-inner 40 --vocab 92 --set out_bias=0,emb_scale=1,"
                     "ln_eps=1e-06 --threads 1");
     published_set("num_hidden_layers", json_integer(3));
-    bench_exits(folder, 7, "model.layers.2.", "list cases --ckpt model");
+    bench_exits(7, "model.layers.2.", "list cases --ckpt model");
 }

@@ -30,7 +30,7 @@ static void make_files(void)
 {
     folder_make();
     write_text("plain", 'p');
-    bench_exits(folder, 0, NULL, "%s", TRAIN);
+    must_bench("%s", TRAIN);
 }
 
 TestSuite(names, .init = make_files, .fini = folder_remove, .timeout = 120);
@@ -46,7 +46,7 @@ static struct ran score_again(const char *corpus, const char *more)
     word_print(f, corpus, '\'');
     fputs(more, f);
     folder_put_text("script", text_end(f));
-    return run_shell(folder, "bash ./script");
+    return run_shell("bash ./script");
 }
 
 static struct perplexity_row score(const char *corpus)
@@ -54,7 +54,7 @@ static struct perplexity_row score(const char *corpus)
     struct ran r = score_again(corpus, "");
 
     expect_exit(&r, 0);
-    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
     cr_assert_eq(rows.n, 1);
     return *(struct perplexity_row *)rows.row;
 }
@@ -93,10 +93,10 @@ Test(names, the_file_that_is_named_is_scored)
             HAS(row.repro, " --corpus=\"@x\" ");
         else
             expect_word(row.repro, 4, awkward[i]);
-        struct rows env = must_read(folder, "r/latest", TABLE_ENV);
+        struct rows env = must_read("r/latest", TABLE_ENV);
         expect_word(((struct env_row *)env.row)->argv, 15, awkward[i]);
-        bench_exits(folder, 0, NULL, "rerun %s --out r -q", row.case_id);
-        struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+        must_bench("rerun %s --out r -q", row.case_id);
+        struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
         const struct perplexity_row *const second = rows.row;
         cr_assert_eq(rows.n, 1);
         cr_expect_str_neq(second->run_id, row.run_id);
@@ -131,18 +131,17 @@ Test(names, are_compared_by_resume)
     score("new\nline\xff");
     struct ran again = score_again("new\nline\xff", " --resume");
     expect_exit(&again, 0);
-    bench_exits(folder, 2, NULL,
-                "eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 "
-                "--backend ref --out r -q --resume --corpus plain");
+    bench_exits(2, NULL,
+                "eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 --backend ref --out r -q "
+                "--resume --corpus plain");
 }
 
 /* Paths whose line would not fit into a row are refused before anything is written. */
 Test(names, too_long_ones_are_refused)
 {
-    shell_exits(
-        folder, 2, NULL,
-        "d=$(printf '%0200d' 0); mkdir -p $d/$d/$d/$d/$d/$d && cp plain $d/$d/$d/$d/$d/$d/t "
-        "&& exec \"$BENCH\" eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 "
-        "--backend ref --out r -q --corpus $d/$d/$d/$d/$d/$d/t");
-    shell_exits(folder, 0, NULL, "test ! -e r");
+    shell_exits(2, NULL,
+                "d=$(printf '%%0200d' 0); mkdir -p $d/$d/$d/$d/$d/$d && cp plain "
+                "$d/$d/$d/$d/$d/$d/t && exec \"$BENCH\" eval --ckpt m.safetensors --seq 8 --mem 0 "
+                "--threads 1 --backend ref --out r -q --corpus $d/$d/$d/$d/$d/$d/t");
+    must_shell("test ! -e r");
 }

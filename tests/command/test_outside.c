@@ -10,28 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static void make_folder(void)
-{
-    char root[512];
-
-    folder_make();
-    cr_assert_not_null(getcwd(root, sizeof(root)));
-    setenv("SRC", root, 1);
-}
-TestSuite(outside, .init = make_folder, .fini = folder_remove, .timeout = 900);
+TestSuite(outside, .init = folder_make, .fini = folder_remove, .timeout = 900);
 
 /* Compile kernels of tests/judge under their names. */
 static void compile(const char *names)
 {
-    char line[512];
-
-    need_program("cc");
-    snprintf(
-        line, sizeof(line),
+    need_programs("cc");
+    must_shell(
         "for b in %s; do cc -O1 -w -shared -fPIC -DBAD=$b -I\"$SRC\"/variants/backends/library "
         "\"$SRC\"/tests/judge/kernels.inc.c -o $b.so -lm || exit; done",
         names);
-    shell_exits(folder, 0, NULL, line);
 }
 
 Test(outside, whole_sweep)
@@ -60,14 +48,14 @@ Test(outside, whole_sweep)
 
     compile("fair wrong incomplete crashes aborts ends forks leaves_process rounds masks_signals "
             "prints");
-    shell_exits(folder, 0, NULL, "echo none >none.so");
+    must_shell("echo none >none.so");
     for (size_t i = 0; i < ARRAY_LEN(want); i++)
         text_append(list, sizeof(list), "%s%s", i ? "," : "", want[i].backend);
     struct ran r =
-        bench_exits(folder, 5, "not a row",
+        bench_exits(5, "not a row",
                     "-V vanilla -w attn --seq 37 --mem 0 " TINY "--format csv --backend %s", list);
     cr_expect_null(strstr(r.out.data, "not a row"), "%s", r.out.data);
-    const struct rows latency = must_read(folder, "r/latest", TABLE_LATENCY);
+    const struct rows latency = must_read("r/latest", TABLE_LATENCY);
     cr_assert_eq(latency.n, ARRAY_LEN(want));
     for (size_t i = 0; i < ARRAY_LEN(want); i++)
         for (size_t k = 0; k < latency.n; k++) {
@@ -80,8 +68,7 @@ Test(outside, whole_sweep)
             if (i == 0)
                 cr_expect_str_eq(row->impl, "bad@0:attention");
         }
-    r = shell_exits(folder, 0, NULL,
-                    "grep -c 'bad@0 ./fair.so xxh3=................;' r/latest/env.csv");
+    must_shell("grep -c 'bad@0 ./fair.so xxh3=................;' r/latest/env.csv");
 }
 
 /* What the kernel does not have or refuses, our own do: backward, terms, products. */
@@ -89,10 +76,8 @@ Test(outside, the_rest_is_ours)
 {
     compile("fair");
     struct ran r =
-        bench_exits(folder, 0, NULL,
-                    "-V vanilla,shaw -w layer --phase fwd_bwd --seq 9 --mem 0 --kv-heads 1 " TINY
-                    "--format csv --columns variant,impl,gemm_from,status "
-                    "--backend ./fair.so");
+        must_bench("-V vanilla,shaw -w layer --phase fwd_bwd --seq 9 --mem 0 --kv-heads 1 " TINY
+                   "--format csv --columns variant,impl,gemm_from,status --backend ./fair.so");
     HAS(r.out.data, "vanilla,bad@0:attention,");
     HAS(r.out.data, "shaw,fused,");
     cr_expect_null(strstr(r.out.data, ".so"), "%s", r.out.data);
@@ -101,9 +86,9 @@ Test(outside, the_rest_is_ours)
 Test(outside, refused)
 {
     compile("fair");
-    bench_exits(folder, 7, "cannot read kernel ./no.so: ", "-b ./no.so --dry-run");
-    bench_exits(folder, 2, "--isolate none would load ./fair.so", "-b ./fair.so --isolate none");
-    bench_exits(folder, 2, "over 63 characters", "-b './fair .so'");
+    bench_exits(7, "cannot read kernel ./no.so: ", "-b ./no.so --dry-run");
+    bench_exits(2, "--isolate none would load ./fair.so", "-b ./fair.so --isolate none");
+    bench_exits(2, "over 63 characters", "-b './fair .so'");
 }
 
 /* A kernel that has every function: libbenchattn, through both directions of the copies. */
@@ -111,21 +96,18 @@ Test(outside, every_function)
 {
     if (SANITIZED)
         cr_skip_test("the library is of builds for users");
-    need_program("cc");
-    shell_exits(
-        folder, 0, NULL,
-        "at=$(dirname \"$BENCH\"); cc -O2 -w -shared -fPIC -I\"$SRC\"/variants/backends/library "
-        "\"$SRC\"/tests/judge/library.inc.c -o library.so \"$at\"/libbenchattn.so.1 "
-        "-Wl,-rpath,\"$at\"");
-    struct ran r = bench_exits(folder, 0, NULL, "judge ./library.so --format csv");
+    need_programs("cc");
+    must_shell("at=$(dirname \"$BENCH\"); cc -O2 -w -shared -fPIC "
+               "-I\"$SRC\"/variants/backends/library \"$SRC\"/tests/judge/library.inc.c -o "
+               "library.so \"$at\"/libbenchattn.so.1 -Wl,-rpath,\"$at\"");
+    struct ran r = must_bench("judge ./library.so --format csv");
     HAS(r.out.data,
         "attention 200 cases, 0 refused; attention backward 200 cases, 0 refused; "
         "recurrence 200 cases, 0 refused",
         "linear bf16 200 cases");
     /* Masks, whose arrays have no numbers yet when the room of backward is asked for. */
-    bench_exits(folder, 0, NULL,
-                "-b ./library.so --variant bigbird --workload attn,layer --phase fwd_bwd --seq 40 "
-                "--mem 0 " TINY);
+    must_bench("-b ./library.so --variant bigbird --workload attn,layer --phase fwd_bwd --seq 40 "
+               "--mem 0 " TINY);
 }
 
 /* ---- bench judge ---------------------------------------------------------------------------- */
@@ -165,12 +147,12 @@ Test(outside, traps)
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         if (i == 0 || strcmp(want[i].kernel, want[i - 1].kernel) != 0)
             compile(want[i].kernel);
-        struct ran r = bench_exits(folder, want[i].code, NULL,
-                                   "judge ./%s.so --seed 3 --format csv", want[i].kernel);
+        struct ran r =
+            bench_exits(want[i].code, NULL, "judge ./%s.so --seed 3 --format csv", want[i].kernel);
         HAS(r.out.data, want[i].row);
         HAS(r.out.data, want[i].evidence);
     }
-    bench_exits(folder, 2, "takes a kernel by its path", "judge fair.so");
-    shell_exits(folder, 0, NULL, "echo none >none.so");
-    bench_exits(folder, 7, "cannot load ./none.so", "judge ./none.so");
+    bench_exits(2, "takes a kernel by its path", "judge fair.so");
+    must_shell("echo none >none.so");
+    bench_exits(7, "cannot load ./none.so", "judge ./none.so");
 }

@@ -25,7 +25,7 @@ TestSuite(recl_command, .init = setup, .fini = folder_remove, .timeout = 120);
 
 static void must_eval(const char *more, int code)
 {
-    bench_exits(folder, code, NULL, EVAL "%s", model, more);
+    bench_exits(code, NULL, EVAL "%s", model, more);
 }
 
 /* The first losses file of the folder l. */
@@ -45,7 +45,7 @@ static void first_file(char path[FILE_PATH])
 Test(recl_command, a_source_of_known_lag)
 {
     must_eval("--mem 0,64,128,192,256", 0);
-    struct ran r = bench_exits(folder, 0, NULL, "recl l --format csv");
+    struct ran r = must_bench("recl l --format csv");
     HAS(r.out.data, "checkpoint,variant,recl_0.1,recl_0.5,recl_1,gain_0.1,note\n",
         ",xl,192,192,192,");
 }
@@ -65,7 +65,7 @@ Test(recl_command, losses_are_those_of_the_score)
     cr_expect_null(safetensors_find(&s, "layers"), "all positions run all layers");
     for (size_t i = 0; i < t->n; i++)
         sum += (double)((const float *)t->data)[i];
-    struct rows rows = must_read(folder, "runs/latest", TABLE_PERPLEXITY);
+    struct rows rows = must_read("runs/latest", TABLE_PERPLEXITY);
     const struct perplexity_row *const row = rows.row;
     cr_expect_float_eq(sum / 1499, row->nll_nats_per_token, 1e-9);
     safetensors_close(&s);
@@ -79,12 +79,10 @@ Test(recl_command, layers_stand_beside_losses)
     struct safetensors s;
     double sum = 0, ran[4] = {0};
 
-    bench_exits(folder, 0, NULL,
-                "train --variant universal --layers 3 --d-model 16 --heads 2 --seq 16 --mem 0 "
-                "--batch 2 --steps 3 --threads 1 --pin none -q --ckpt u");
-    bench_exits(folder, 0, NULL,
-                "eval --ckpt u --seq 16 --mem 0 --bytes 500 --threads 1 --pin none "
-                "--losses l -q --out runs");
+    must_bench("train --variant universal --layers 3 --d-model 16 --heads 2 --seq 16 --mem 0 "
+               "--batch 2 --steps 3 --threads 1 --pin none -q --ckpt u");
+    must_bench("eval --ckpt u --seq 16 --mem 0 --bytes 500 --threads 1 --pin none --losses l -q "
+               "--out runs");
     first_file(path);
     MUST(safetensors_open(&s, path, &failure));
     const struct tensor *const t = safetensors_find(&s, "layers");
@@ -94,7 +92,7 @@ Test(recl_command, layers_stand_beside_losses)
         sum += ((const int32_t *)t->data)[i];
         ran[((const int32_t *)t->data)[i]]++;
     }
-    struct rows rows = must_read(folder, "runs/latest", TABLE_PERPLEXITY);
+    struct rows rows = must_read("runs/latest", TABLE_PERPLEXITY);
     const struct perplexity_row *const row = rows.row;
     cr_expect_float_eq(sum / 499, row->layers_run, 1e-9);
     cr_expect_eq(row->layers_run_p90, ran[1] >= 0.9 * 499            ? 1
@@ -107,16 +105,15 @@ Test(recl_command, what_does_not_belong_together)
 {
     char path[FILE_PATH];
 
-    bench_exits(folder, 2, NULL, "recl");
-    bench_exits(folder, 7, NULL, "recl none_such");
+    bench_exits(2, NULL, "recl");
+    bench_exits(7, NULL, "recl none_such");
     must_eval("--mem 64", 0);
-    struct ran r = run_bench(folder, "recl l"); /* one context is not a way up */
-    expect_exit(&r, 2);
+    bench_exits(2, NULL, "recl l"); /* one context is not a way up */
     must_eval("--mem 0 --seq 32", 0);
-    bench_exits(folder, 2, NULL, "recl l");
+    bench_exits(2, NULL, "recl l");
     first_file(path);
     const char *const kept = in_folder("kept");
     edited_file(kept, path, &(struct edit){.key = "corpus_xxh3"});
     cr_assert_eq(rename(kept, path), 0);
-    bench_exits(folder, 7, "corpus_xxh3", "recl l");
+    bench_exits(7, "corpus_xxh3", "recl l");
 }

@@ -20,7 +20,7 @@ static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 100
 static void expect_readable(const char *run)
 {
     for (int id = 0; id < TABLE_SAMPLES; id++) {
-        struct rows rows = must_read(folder, run, (enum table_id)id);
+        struct rows rows = must_read(run, (enum table_id)id);
         if (id == TABLE_LATENCY)
             cr_expect_eq(count_status(&rows, "ok") + count_status(&rows, "interrupted"),
                          (int)rows.n);
@@ -56,7 +56,7 @@ static struct stop stops[] = {
 
 TEST_EACH(struct stop *s, resume, after_a_signal, EVERY(stops), .timeout = 120)
 {
-    struct program p = start_bench(folder, SLOW "--out 'my runs' --filter 'seq<=32'");
+    struct program p = start_bench(SLOW "--out 'my runs' --filter 'seq<=32'");
 
     cr_assert(wait_for_text(&p, s->after));
     sleep_ms(s->delay_ms);
@@ -65,10 +65,10 @@ TEST_EACH(struct stop *s, resume, after_a_signal, EVERY(stops), .timeout = 120)
     expect_exit(&r, 128 + s->number);
     expect_said(&r, "interrupted; the rows so far are in my runs/20");
     expect_readable("my runs/latest");
-    struct rows env = must_read(folder, "my runs/latest", TABLE_ENV);
+    struct rows env = must_read("my runs/latest", TABLE_ENV);
     cr_expect_eq(((struct env_row *)env.row)->exit_code, 128 + s->number);
 
-    shell_exits(folder, 0, NULL, printed_command(&r));
+    must_shell("%s", printed_command(&r));
     expect_complete("my runs/latest");
 }
 
@@ -104,10 +104,9 @@ TEST_EACH(struct stage *f, resume, one_signal_ends_any_phase, EVERY(stages), .ti
 {
     if (strstr(f->options, "openblas") && !backend_find("openblas"))
         cr_skip_test("no openblas in this build");
-    struct program p = start_bench(folder,
-                                   "--variant xl --threads 1 --max-time 60 --target-ci 0 "
-                                   "--progress plain --out r %s",
-                                   f->options);
+    struct program p = start_bench(
+        "--variant xl --threads 1 --max-time 60 --target-ci 0 --progress plain --out r %s",
+        f->options);
     cr_assert(wait_for_text(&p, f->until), "%s", f->options);
     sleep_ms(f->delay_ms);
     const double start = seconds();
@@ -122,9 +121,9 @@ TEST_EACH(struct stage *f, resume, one_signal_ends_any_phase, EVERY(stages), .ti
 /* In one process nothing can be stopped from outside; the second signal ends it all the same. */
 Test(resume, a_second_signal_ends_at_once)
 {
-    struct program p = start_bench(folder, "--variant xl --backend ref --workload layer --seq 256 "
-                                           "--mem 0 --threads 1 --max-time 60 --warmup-ms 0 "
-                                           "--block-ms 20000 --target-ci 0 --isolate none --out r");
+    struct program p = start_bench(
+        "--variant xl --backend ref --workload layer --seq 256 --mem 0 --threads 1 --max-time 60 "
+        "--warmup-ms 0 --block-ms 20000 --target-ci 0 --isolate none --out r");
 
     cr_assert(wait_for_text(&p, "1 case in"));
     sleep_ms(1500); /* into a block of 20 s */
@@ -148,18 +147,16 @@ Test(resume, an_evaluation)
     for (int i = 0; i < TEXT; i++)
         text[i] = "the quick brown fox "[i * 7 % 20];
     folder_put("text", text, TEXT);
-    bench_exits(folder, 0, NULL,
-                "train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 "
-                "--mem 4 --batch 1 --steps 1 --threads 1 --corpus text "
-                "--ckpt m.safetensors");
-    struct program p = start_bench(folder, "%s", line);
+    must_bench("train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 --mem 4 --batch 1 "
+               "--steps 1 --threads 1 --corpus text --ckpt m.safetensors");
+    struct program p = start_bench("%s", line);
     cr_assert(wait_for_text(&p, "bench "));
     sleep_ms(20);
     kill(p.pid, SIGINT);
     struct ran r = finish_bench(&p);
     expect_exit(&r, 130);
-    shell_exits(folder, 0, NULL, printed_command(&r));
-    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    must_shell("%s", printed_command(&r));
+    struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
     cr_expect_eq(rows.n, 4);
     for (size_t i = 0; i < rows.n; i++) {
         const struct perplexity_row *row = (const struct perplexity_row *)rows.row + i;
@@ -171,12 +168,10 @@ Test(resume, an_evaluation)
 /* A value that was written and is the general default holds, though --count has another one. */
 Test(resume, an_evaluation_with_a_default_that_was_written)
 {
-    shell_exits(
-        folder, 0, NULL,
-        "seq 400 >text; $BENCH train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 "
-        "--mem 4 --batch 1 --steps 1 --threads 1 --corpus text --ckpt m.safetensors -q && "
-        "$BENCH eval --ckpt m.safetensors --corpus text --bytes 500 --count lm-eval --bos 9 "
-        "--unit token --doc-sep none --detok none -q && $BENCH eval --resume -q");
+    must_shell("seq 400 >text; $BENCH train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 "
+               "--mem 4 --batch 1 --steps 1 --threads 1 --corpus text --ckpt m.safetensors -q && "
+               "$BENCH eval --ckpt m.safetensors --corpus text --bytes 500 --count lm-eval --bos 9 "
+               "--unit token --doc-sep none --detok none -q && $BENCH eval --resume -q");
 }
 
 /* ---- two at once -------------------------------------------------------------------------- */
@@ -184,15 +179,14 @@ Test(resume, an_evaluation_with_a_default_that_was_written)
 /* A run that is still written is not continued by a second process. */
 Test(resume, of_a_run_that_still_runs)
 {
-    struct program p = start_bench(folder, SLOW "--out r");
+    struct program p = start_bench(SLOW "--out r");
     char pid[32];
 
     cr_assert(wait_for_text(&p, "[2/8]"));
     snprintf(pid, sizeof(pid), "process %d ", (int)p.pid);
     kill(p.pid, SIGSTOP); /* it does not end while the second one tries */
-    struct ran second = run_bench(folder, SLOW "--out r --resume");
+    struct ran second = bench_exits(6, NULL, SLOW "--out r --resume");
     kill(p.pid, SIGCONT);
-    expect_exit(&second, 6);
     expect_said(&second, pid);
     struct ran first = finish_bench(&p);
     expect_exit(&first, 0);
@@ -206,21 +200,19 @@ Test(resume, sweeps_at_the_same_moment)
     struct program p[AT_ONCE];
 
     for (int i = 0; i < AT_ONCE; i++)
-        p[i] = start_bench(folder, SLOW "--out r --filter 'seq<=8' --min-samples 3 -q");
+        p[i] = start_bench(SLOW "--out r --filter 'seq<=8' --min-samples 3 -q");
     for (int i = 0; i < AT_ONCE; i++) {
         struct ran r = finish_bench(&p[i]);
         expect_exit(&r, 0);
     }
-    shell_exits(folder, 0, NULL,
-                "set -- r/2*; test $# -eq 4 && for d; do "
-                "test $(tail -n +2 $d/latency.csv | wc -l) -eq 4 || exit 9; "
-                "test ! -e $d/run.lock || exit 8; done; test -d r/latest/");
+    must_shell("set -- r/2*; test $# -eq 4 && for d; do test $(tail -n +2 $d/latency.csv | wc -l) "
+               "-eq 4 || exit 9; test ! -e $d/run.lock || exit 8; done; test -d r/latest/");
 }
 
 /* A child that was killed costs its row until the run is continued. */
 Test(resume, of_a_failed_row)
 {
-    struct program p = start_bench(folder, SLOW "--out r");
+    struct program p = start_bench(SLOW "--out r");
     pid_t child;
 
     cr_assert(wait_for_text(&p, "[2/8]"));
@@ -228,11 +220,11 @@ Test(resume, of_a_failed_row)
         sleep_ms(1);
     kill(child, SIGKILL);
     struct ran r = finish_bench(&p);
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    struct rows rows = must_read("r/latest", TABLE_LATENCY);
     if (count_status(&rows, "ok") == CASES)
         cr_skip_test("the child had ended");
     expect_exit(&r, 1);
-    struct ran again = bench_exits(folder, 0, NULL, SLOW "--out r --resume");
+    struct ran again = must_bench(SLOW "--out r --resume");
     expect_complete("r/latest");
     cr_expect_not(strstr(again.err.data, "twice"), "%s", again.err.data);
 }
@@ -256,7 +248,7 @@ static struct moment moments[] = {{"cases in", 0}, {"[2/8]", 25}, {"[4/8]", 60},
 
 TEST_EACH(struct moment *m, resume, after_a_kill, EVERY(moments), .timeout = 120)
 {
-    struct program p = start_bench(folder, SLOW "--out r");
+    struct program p = start_bench(SLOW "--out r");
     pid_t children[16];
 
     cr_assert(wait_for_text(&p, m->after));
@@ -269,6 +261,6 @@ TEST_EACH(struct moment *m, resume, after_a_kill, EVERY(moments), .timeout = 120
         sleep_ms(2);
     cr_expect(gone(children, n), "children survive their parent");
 
-    bench_exits(folder, 0, NULL, SLOW "--out r --resume");
+    must_bench(SLOW "--out r --resume");
     expect_complete("r/latest");
 }

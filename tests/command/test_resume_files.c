@@ -9,14 +9,11 @@
 
 TestSuite(resume_files, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-static void run_whole(void)
-{
-    bench_exits(folder, 0, NULL, "-q " SLOW "--max-time 0.003 --min-samples 3 --out r");
-}
+static void run_whole(void) { must_bench("-q " SLOW "--max-time 0.003 --min-samples 3 --out r"); }
 
 static struct ran resume_whole(void)
 {
-    return run_bench(folder, SLOW "--max-time 0.003 --min-samples 3 --out r --resume");
+    return run_bench(SLOW "--max-time 0.003 --min-samples 3 --out r --resume");
 }
 
 static void expect_refused(int code, const char *text)
@@ -94,9 +91,9 @@ Test(resume_files, a_file_of_a_later_version)
 Test(resume_files, with_other_options)
 {
     run_whole();
-    struct ran r = bench_exits(folder, 2, "bench: cannot resume r/20",
-                               SLOW "--max-time 0.003 --min-samples 3 --out r --resume=r/latest "
-                                    "--d-model 64");
+    struct ran r =
+        bench_exits(2, "bench: cannot resume r/20",
+                    SLOW "--max-time 0.003 --min-samples 3 --out r --resume=r/latest --d-model 64");
     expect_said(&r, ": made with --d-model 32, now 64");
     expect_complete("r/latest");
 }
@@ -127,7 +124,7 @@ static void resume_after(const char *was, int code, int ok)
                     kept(need_text("%.*s,%s,%s", (int)(status - b.data), b.data, was, status + 4)));
     struct ran r = resume_whole();
     expect_exit(&r, code);
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    struct rows rows = must_read("r/latest", TABLE_LATENCY);
     cr_expect_eq(rows.n, CASES);
     cr_expect_eq(count_status(&rows, "ok"), ok);
     cr_expect_eq(count_status(&rows, was), CASES - ok);
@@ -153,15 +150,14 @@ Test(resume_files, with_doubled_rows)
     };
 
     run_whole();
-    shell_exits(folder, 0, NULL,
-                "cd r/latest && for t in latency memory; do "
-                "tail -n +2 $t.csv > rows && cat rows >> $t.csv; done; rm rows");
+    must_shell("cd r/latest && for t in latency memory; do tail -n +2 $t.csv > rows && cat rows >> "
+               "$t.csv; done; rm rows");
     struct ran again = resume_whole();
     expect_exit(&again, 0);
     expect_said(&again, "8 rows twice");
     expect_complete("r/latest");
     for (size_t i = 0; i < ARRAY_LEN(readers); i++) {
-        struct ran read = run_shell(folder, readers[i]);
+        struct ran read = run_shell("%s", readers[i]);
         const char *const said = strstr(read.err.data, "8 rows twice");
         cr_expect(said && !strstr(said + 8, "rows twice"), "%s: %s", readers[i], read.err.data);
         expect_exit(&read, 0);
@@ -172,15 +168,12 @@ Test(resume_files, with_doubled_rows)
 Test(resume_files, after_a_full_disk)
 {
     for (int blocks = 0; blocks < 12; blocks += SANITIZED ? 3 : 1) {
-        char line[1000];
-        snprintf(line, sizeof(line),
-                 "rm -rf r; trap '' XFSZ; (ulimit -f %d; exec $BENCH " SLOW
-                 "--max-time 0.003 --min-samples 3 --out r -q --raw csv) > /dev/null 2>&1; "
-                 "code=$?; test $code -eq 7 || test $code -eq 0 || exit 9; "
-                 "set -- r/2*; test -e $1 || exit 0; exec $BENCH " SLOW
-                 "--max-time 0.003 --min-samples 3 --out r -q --resume=$1 --raw csv",
-                 blocks);
-        shell_exits(folder, 0, NULL, line);
+        must_shell("rm -rf r; trap '' XFSZ; (ulimit -f %d; exec $BENCH " SLOW
+                   "--max-time 0.003 --min-samples 3 --out r -q --raw csv) > /dev/null 2>&1; "
+                   "code=$?; test $code -eq 7 || test $code -eq 0 || exit 9; set -- r/2*; test -e "
+                   "$1 || exit 0; exec $BENCH " SLOW
+                   "--max-time 0.003 --min-samples 3 --out r -q --resume=$1 --raw csv",
+                   blocks);
     }
     expect_complete("r/latest");
 }

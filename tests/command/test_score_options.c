@@ -132,8 +132,6 @@ static void write_text(void)
     cr_assert_eq(fclose(g), 0);
 }
 
-static void shell(const char *line) { shell_exits(folder, 0, NULL, line); }
-
 static void make_models(void)
 {
     static const char *const names[] = {"xl",  "rope", "exit",   "universal",
@@ -145,18 +143,18 @@ static void make_models(void)
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         snprintf(line, sizeof(line), TRAIN "--layers 2 --variant %s --ckpt %s", names[i], names[i]);
-        shell(line);
+        must_shell("%s", line);
     }
-    shell(TRAIN "--layers 4 --variant exit-patience --ckpt exit-patience");
-    shell("mkdir words.d other && tr -s ' \\n' '\\n' <text | sort -u >all && "
-          "(echo '<eos>'; echo '<unk>'; cat all) >words.d/vocab.txt && "
-          "(echo '<eos>'; echo '<unk>'; sort -r all) >other/vocab.txt");
-    shell(TRAIN "--layers 2 --variant rope --tokenizer words.d --valid text --ckpt words");
+    must_shell(TRAIN "--layers 4 --variant exit-patience --ckpt exit-patience");
+    must_shell("mkdir words.d other && tr -s ' \\n' '\\n' <text | sort -u >all && (echo '<eos>'; "
+               "echo '<unk>'; cat all) >words.d/vocab.txt && (echo '<eos>'; echo '<unk>'; sort -r "
+               "all) >other/vocab.txt");
+    must_shell(TRAIN "--layers 2 --variant rope --tokenizer words.d --valid text --ckpt words");
 }
 
 static void output(char out[OUT], const char *line)
 {
-    struct ran r = shell_exits(folder, 0, NULL, line);
+    struct ran r = must_shell("%s", line);
     cr_expect(r.out.n > 0 && r.out.n < OUT, "%s", line);
     snprintf(out, OUT, "%s", r.out.data);
 }

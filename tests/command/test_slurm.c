@@ -18,9 +18,8 @@ static void expect_has(const struct ran *r, const char *text)
 
 Test(slurm, a_script)
 {
-    struct ran r = bench_exits(folder, 0, NULL,
-                               "slurm " CASES "--filter 'seq_tokens>=4' --filter 'mem_tokens<1' "
-                               "--ckpt none --out 'a b' --nodes 2 --shards 3");
+    struct ran r = must_bench("slurm " CASES "--filter 'seq_tokens>=4' --filter 'mem_tokens<1' "
+                              "--ckpt none --out 'a b' --nodes 2 --shards 3");
     expect_has(&r, "#!/bin/bash\n");
     expect_has(&r, "\n#SBATCH --array=1-3%2\n");
     expect_has(&r, "\n#SBATCH --exclusive\n");
@@ -35,24 +34,20 @@ Test(slurm, a_script)
     expect_has(&r, "seq_tokens>=4");
     expect_has(&r, "mem_tokens<1");
     cr_expect(!strstr(r.out.data, "--nodes 2") && !strstr(r.out.data, "--partial"));
-    shell_exits(folder, 0, NULL,
-                "$BENCH slurm " CASES "--partial >job.sh && bash -n job.sh && "
-                "grep -q afterany job.sh && grep -q 'merge .* --partial' job.sh && "
-                "grep -qF 'array=1-1%1' job.sh");
+    must_shell("$BENCH slurm " CASES
+               "--partial >job.sh && bash -n job.sh && grep -q afterany job.sh && grep -q 'merge "
+               ".* --partial' job.sh && grep -qF 'array=1-1%%1' job.sh");
 }
 
 Test(slurm, of_a_study)
 {
-    struct ran r =
-        shell_exits(folder, 0, NULL,
-                    "printf '%s\\n' 'variants = vanilla, xl' 'size = tiny: --layers 1 --d-model 16 "
-                    "--heads 2' 'corpus = copies: copy:lag=4,p=0.9,alphabet=8' 'rates = 0.01' "
-                    "'steps = 2' 'train = --seq 32 --mem 8 --batch 2' >tiny.study && "
-                    "$BENCH slurm tiny.study --backend ref --nodes 2");
+    struct ran r = must_shell(
+        "printf '%%s\\n' 'variants = vanilla, xl' 'size = tiny: --layers 1 --d-model 16 --heads 2' "
+        "'corpus = copies: copy:lag=4,p=0.9,alphabet=8' 'rates = 0.01' 'steps = 2' 'train = --seq "
+        "32 --mem 8 --batch 2' >tiny.study && $BENCH slurm tiny.study --backend ref --nodes 2");
     expect_has(&r, " study tiny.study --backend ref --shard auto ");
-    r = run_bench(folder, "slurm tiny.study --nodes 3"); /* two groups */
-    expect_exit(&r, 2);
-    bench_exits(folder, 2, NULL, "slurm tiny.study --variant xl");
+    bench_exits(2, NULL, "slurm tiny.study --nodes 3"); /* two groups */
+    bench_exits(2, NULL, "slurm tiny.study --variant xl");
 }
 
 Test(slurm, refuses)
@@ -64,8 +59,8 @@ Test(slurm, refuses)
                                       "--save-baseline name"};
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct ran r = bench_exits(folder, 2, NULL, "slurm " CASES "%s", bad[i]);
+        struct ran r = bench_exits(2, NULL, "slurm " CASES "%s", bad[i]);
         cr_expect_eq(r.out.n, 0, "%s: %s", bad[i], r.out.data);
     }
-    bench_exits(folder, 7, NULL, "slurm none.study");
+    bench_exits(7, NULL, "slurm none.study");
 }

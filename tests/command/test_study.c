@@ -76,7 +76,7 @@ static int by_case(const void *a, const void *b)
 static void expect_same_rows(const char *a, const char *b)
 {
     const struct table *const t = &tables[TABLE_STUDY];
-    struct rows x = must_read(folder, a, TABLE_STUDY), y = must_read(folder, b, TABLE_STUDY);
+    struct rows x = must_read(a, TABLE_STUDY), y = must_read(b, TABLE_STUDY);
 
     cr_assert_eq(x.n, JOBS);
     cr_assert_eq(y.n, x.n, "%zu rows, not %zu", y.n, x.n);
@@ -96,8 +96,7 @@ static void expect_same_rows(const char *a, const char *b)
 
 static void run_whole(const char *out)
 {
-    struct ran r =
-        bench_exits(folder, 0, NULL, "study tiny.study --threads 1 --out %s --format csv", out);
+    struct ran r = must_bench("study tiny.study --threads 1 --out %s --format csv", out);
     HAS(r.out.data, "copy,s,xl,");
 }
 
@@ -106,8 +105,8 @@ static void run_whole(const char *out)
 Test(study_runs, rows_and_verdicts)
 {
     run_whole("r");
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
-    struct rows scores = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
+    struct rows scores = must_read("r/latest", TABLE_PERPLEXITY);
     const struct study_row *const r = rows.row;
     const struct perplexity_row *const p = scores.row;
 
@@ -143,12 +142,11 @@ Test(study_runs, rows_and_verdicts)
             }
         cr_expect_eq(found, 1);
     }
-    struct ran again = bench_exits(folder, 0, NULL, "study r/latest --format csv");
+    struct ran again = must_bench("study r/latest --format csv");
     HAS(again.out.data, "copy,s,shaw,");
-    bench_exits(folder, 2, NULL, "study r/latest --threads 2");
-    again = run_shell(
-        folder, "\"$BENCH\" report r/latest -o page.html && grep -o 'data-answer=.*' page.html");
-    expect_exit(&again, 0);
+    bench_exits(2, NULL, "study r/latest --threads 2");
+    again =
+        must_shell("\"$BENCH\" report r/latest -o page.html && grep -o 'data-answer=.*' page.html");
     HAS(again.out.data, "data-answer=\"Not tested: xl, shaw.");
 }
 
@@ -165,10 +163,9 @@ Test(study_runs, controls)
                                       "variant = wide: --variant gtrxl --d-inner 24\n" SIZES
                                       "corpus = copy: copy:lag=8,p=0.9,alphabet=4\n"
                                       "rates = 1e-3\nseeds = 3\nbaseline-seeds = 4\nsteps = 4\n");
-    struct ran r =
-        bench_exits(folder, 0, NULL, "study controls.study --threads 1 --out r --format csv");
+    struct ran r = must_bench("study controls.study --threads 1 --out r --format csv");
     HAS(r.out.data, "copy,s,adanorm,xl --norm pre,");
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
     cr_expect_eq(rows.n, 3 * 3 + 4 * 4);
     for (size_t i = 0; i < rows.n; i++) {
@@ -181,12 +178,12 @@ Test(study_runs, controls)
         cr_expect_eq(row[i].d_inner, strstr(pairs[at][0], "24") || at == 3 ? 24 : 64);
         cr_expect_eq(row[i].baseline, at == 0 || at >= 4, "%s", row[i].contender);
     }
-    r = bench_exits(folder, 0, NULL, "study r/latest --format md");
+    r = must_bench("study r/latest --format md");
     HAS(r.out.data, "the controls (pooled over 4); p and verdict are corrected for 4");
     folder_put_text("named.study", "variant = none: --d-inner 24\nbaseline = control\n" SIZES
                                    "corpus = copy: train.txt valid.txt test.txt\n"
                                    "rates = 1e-3\nsteps = 4\n");
-    bench_exits(folder, 2, "variant none does not name one", "study named.study --dry-run");
+    bench_exits(2, "variant none does not name one", "study named.study --dry-run");
 }
 
 /* Killed in the first jobs, between two of them, and near the end; then again while it goes on. */
@@ -198,14 +195,14 @@ Test(study_runs, killed_and_continued)
         cr_skip_test("minutes, and the other tests of this suite run the same code");
     run_whole("whole");
     for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
-        struct program p = start_bench(folder, i == 0 ? "study tiny.study --threads 1 --out r"
-                                                      : "study --resume --out r");
+        struct program p =
+            start_bench(i == 0 ? "study tiny.study --threads 1 --out r" : "study --resume --out r");
         cr_assert(wait_for_text(&p, moments[i]), "%s", moments[i]);
         nanosleep(&(struct timespec){.tv_nsec = (long)(37 + 101 * i) * 1000000L}, NULL);
         kill(p.pid, SIGKILL);
         finish_bench(&p);
     }
-    bench_exits(folder, 0, NULL, "study --resume --out r");
+    must_bench("study --resume --out r");
     expect_same_rows("whole/latest", "r/latest");
 }
 
@@ -244,28 +241,28 @@ Test(study_runs, a_training_goes_on_from_its_checkpoint)
                     "variants = xl\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
                     "rates = 1e-3\nbaseline-seeds = 1\nsteps = 300\n");
     char ckpt[FILE_PATH];
-    struct program p = start_bench(folder, "study long.study --threads 1 --out r");
+    struct program p = start_bench("study long.study --threads 1 --out r");
     sleep_until_saved(&p, ckpt);
     kill(p.pid, SIGKILL);
     finish_bench(&p);
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, 0, "killed too late");
     char *const before = first_row(ckpt);
-    bench_exits(folder, 0, NULL, "study --resume --out r");
+    must_bench("study --resume --out r");
     char *const after = first_row(ckpt);
     cr_expect_str_eq(before, after);
 }
 
 Test(study_runs, ends_on_a_signal_and_says_how_to_go_on)
 {
-    struct program p = start_bench(folder, "study tiny.study --threads 1 --out r");
+    struct program p = start_bench("study tiny.study --threads 1 --out r");
 
     cr_assert(wait_for_text(&p, "[2/13]"));
     kill(p.pid, SIGTERM);
     struct ran r = finish_bench(&p);
     expect_exit(&r, 143);
     expect_said(&r, "resume with: ");
-    bench_exits(folder, 0, NULL, "study --resume --out r");
+    must_bench("study --resume --out r");
 }
 
 /* The file says the threads of its trainings; a run that goes on has the machine's number too. */
@@ -275,25 +272,24 @@ Test(study_runs, goes_on_with_the_threads_of_its_file)
                                  "train = --seq 16 --mem 16 --batch 4 --backend ref --threads 1\n"
                                  "corpus = copy: train.txt valid.txt test.txt\nrates = 1e-3\n"
                                  "baseline-seeds = 2\nsteps = 2\n");
-    bench_exits(folder, 0, NULL, "study one.study --out r");
-    bench_exits(folder, 0, NULL, "study one.study --out r --resume");
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    must_bench("study one.study --out r");
+    must_bench("study one.study --out r --resume");
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, 2);
     cr_expect_eq(((const struct study_row *)rows.row)->threads, 1);
-    struct ran r = run_bench(folder, "study one.study --out o --threads 2"); /* or 1? */
-    expect_exit(&r, 2);
+    bench_exits(2, NULL, "study one.study --out o --threads 2"); /* or 1? */
 }
 
 /* Rows of a merged study are of its run, not of their shards'. */
 static void expect_own_rows(const char *run)
 {
     static const enum table_id ids[] = {TABLE_STUDY, TABLE_PERPLEXITY};
-    struct rows env = must_read(folder, run, TABLE_ENV);
+    struct rows env = must_read(run, TABLE_ENV);
 
     cr_assert_eq(env.n, 1);
     for (size_t t = 0; t < ARRAY_LEN(ids); t++) {
         const struct table *const table = &tables[ids[t]];
-        struct rows rows = must_read(folder, run, ids[t]);
+        struct rows rows = must_read(run, ids[t]);
         cr_expect_gt(rows.n, 0, "%s", table->name);
         for (size_t i = 0; i < rows.n; i++)
             cr_expect_str_eq(
@@ -308,17 +304,16 @@ Test(study_runs, split_and_merged)
         cr_skip_test("minutes, and the other tests of this suite run the same code");
     run_whole("whole");
     for (int i = 1; i <= 3; i++)
-        bench_exits(folder, 0, NULL, "study tiny.study --threads 1 --shard %d/3 --out s%d", i, i);
-    bench_exits(folder, 0, NULL, "merge s2/latest s1/latest s3/latest --out m");
+        must_bench("study tiny.study --threads 1 --shard %d/3 --out s%d", i, i);
+    must_bench("merge s2/latest s1/latest s3/latest --out m");
     expect_same_rows("whole/latest", "m/latest");
     expect_own_rows("m/latest");
-    struct ran r = run_bench(folder, "study --resume=m/latest --format csv"); /* has everything */
-    expect_exit(&r, 0);
+    struct ran r = must_bench("study --resume=m/latest --format csv"); /* has everything */
     HAS(r.out.data, "copy,s,xl,");
     expect_same_rows("whole/latest", "m/latest");
     folder_put_text("other.study", TINY_STUDY "# other\n");
-    bench_exits(folder, 0, NULL, "study other.study --threads 1 --shard 2/3 --out o");
-    bench_exits(folder, 2, NULL, "merge s1/latest o/latest s3/latest --out m");
+    must_bench("study other.study --threads 1 --shard 2/3 --out o");
+    bench_exits(2, NULL, "merge s1/latest o/latest s3/latest --out m");
 }
 
 /* A rate that makes the loss infinite is a result: the other one is chosen, and the exit code is 0.
@@ -331,15 +326,15 @@ Test(study_runs, a_rate_that_diverges)
     "corpus = copy: train.txt valid.txt test.txt\n"
     folder_put_text("wild.study", WILD "rates = 10 1e-3\n");
     folder_put_text("hopeless.study", WILD "rates = 10 9\n");
-    bench_exits(folder, 0, NULL, "study wild.study --threads 1 --out r");
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    must_bench("study wild.study --threads 1 --out r");
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
     cr_assert_eq(rows.n, 4);
     cr_expect_str_eq(row[0].status, "wrong");
     for (int i = 2; i < 4; i++)
         cr_expect(row[i].lr == 1e-3 && strcmp(row[i].status, "ok") == 0);
-    bench_exits(folder, 0, NULL, "study hopeless.study --threads 1 --out h");
-    rows = must_read(folder, "h/latest", TABLE_STUDY);
+    must_bench("study hopeless.study --threads 1 --out h");
+    rows = must_read("h/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, 4);
     for (int i = 0; i < 4; i++)
         cr_expect_str_eq(((struct study_row *)rows.row)[i].status, i < 2 ? "wrong" : "skipped");
@@ -361,8 +356,7 @@ Test(study_runs, no_verdict_of_survivors)
                     "baseline-seeds = 1\nsteps = 36\ntrain = --seq 32 --mem 0 --batch 2 "
                     "--lr-warmup 1 --grad-clip 0 --backend ref\n"
                     "eval = --mem 0 --bytes 1024\n");
-    struct ran r =
-        bench_exits(folder, 5, NULL, "study lost.study --threads 1 -q --out r --format csv");
+    struct ran r = bench_exits(5, NULL, "study lost.study --threads 1 -q --out r --format csv");
     const char *const at = strstr(r.out.data, no_score);
     HAS(r.out.data, ",not tested,", no_score);
     cr_assert(at && at[-1] >= '2' && at[-1] <= '5', "%s", r.out.data);
@@ -370,7 +364,7 @@ Test(study_runs, no_verdict_of_survivors)
     *strchr(failed, 'N') = at[-1];
     cr_expect(!strstr(r.out.data, "better") && !strstr(r.out.data, "worse"), "%s", r.out.data);
     for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
-        struct ran again = bench_exits(folder, 5, NULL, "study r/latest --format %s", formats[i]);
+        struct ran again = bench_exits(5, NULL, "study r/latest --format %s", formats[i]);
         if (i == 0)
             cr_expect_str_eq(again.out.data, r.out.data);
         if (strcmp(formats[i], "table") == 0) /* cuts what is wide */
@@ -380,24 +374,22 @@ Test(study_runs, no_verdict_of_survivors)
         else
             HAS(again.out.data, said);
     }
-    bench_exits(folder, 0, NULL, "report r/latest -o report.html && grep -c '%s' report.html",
-                said);
-    r = run_bench(folder, "plot r/latest --figure study");
+    must_bench("report r/latest -o report.html && grep -c '%s' report.html", said);
+    r = run_bench("plot r/latest --figure study");
     expect_said(&r, "left out study");
-    r = run_shell(folder, "mkdir t && cp r/latest/study.csv t && $BENCH study t"); /* no env.csv */
-    expect_exit(&r, 1);
-    shell_exits(folder, 5, NULL, "cp r/latest/perplexity.csv t && $BENCH study t");
-    r = shell_exits(
-        folder, 7, NULL,
+    r = shell_exits(1, NULL,
+                    "mkdir t && cp r/latest/study.csv t && $BENCH study t"); /* no env.csv */
+    shell_exits(5, NULL, "cp r/latest/perplexity.csv t && $BENCH study t");
+    shell_exits(
+        7, NULL,
         "sed '2s/Z,5,/Z,7,/' r/latest/env.csv >t/env.csv && $BENCH study t"); /* what no row says, such as that a file was bad */
 }
 
 Test(study_runs, a_dry_run_lists_and_writes_nothing)
 {
-    struct ran r = run_bench(folder, "study tiny.study --dry-run --format csv --out r");
+    struct ran r = must_bench("study tiny.study --dry-run --format csv --out r");
     int lines = 0;
 
-    expect_exit(&r, 0);
     for (const char *c = r.out.data; *c; c++)
         lines += *c == '\n';
     cr_expect_eq(lines, JOBS + 1, "%s", r.out.data);
@@ -417,10 +409,9 @@ Test(study_runs, a_run_at_the_frequencies_of_bytes_collapsed)
         "train = --seq 16 --mem 16 --batch 4 --backend ref\neval = --bytes 400\n"
         "corpus = copy: train.txt valid.txt test.txt\ncorpus = one: train.txt\nrates = 1e-9\n"
         "seeds = 1\nbaseline-seeds = 1\nsteps = 1\n");
-    struct ran r =
-        bench_exits(folder, 0, NULL, "study idle.study --threads 1 --out r --format csv");
+    struct ran r = must_bench("study idle.study --threads 1 --out r --format csv");
     HAS(r.out.data, "1 of 1 seeds collapsed: 5.");
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, 4);
     for (size_t i = 0; i < rows.n; i++) {
         const struct study_row *const row = (const struct study_row *)rows.row + i;
@@ -449,14 +440,14 @@ Test(study_runs, what_failed_is_tried_again)
     struct rows rows;
 
     run_whole("r");
-    rows = must_read(folder, "r/latest", TABLE_STUDY);
+    rows = must_read("r/latest", TABLE_STUDY);
     struct study_row *const last = (struct study_row *)rows.row + rows.n - 1;
     text_put(last->status, TEXT_SIZE, "failed");
     folder_path(path, "r/latest/study.csv");
     MUST(table_replace(&tables[TABLE_STUDY], path, rows.row, rows.n, &failure));
     snprintf(text, sizeof(text), "%s", last->test_case_id);
-    bench_exits(folder, 0, NULL, "study --resume --out r");
-    rows = must_read(folder, "r/latest", TABLE_STUDY);
+    must_bench("study --resume --out r");
+    rows = must_read("r/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, JOBS);
     for (size_t i = 0; i < rows.n; i++)
         cr_expect_str_eq(((struct study_row *)rows.row)[i].status, "ok");
@@ -478,10 +469,9 @@ Test(study_runs, what_cannot_be_trained_is_skipped)
              "rates = 1e-3\nseeds = 2\nbaseline-seeds = 2\nsteps = 5\n",
              only->name);
     folder_put_text("only.study", text);
-    struct ran r =
-        bench_exits(folder, 0, NULL, "study only.study --threads 1 --out r --format csv");
+    struct ran r = must_bench("study only.study --threads 1 --out r --format csv");
     HAS(r.out.data, ",not tested,");
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     cr_assert_eq(rows.n, 4);
     for (int i = 1; i < 4; i += 2) { /* in turns with the baseline */
         cr_expect_str_eq(((struct study_row *)rows.row)[i].status, "skipped");
@@ -502,20 +492,20 @@ Test(study_runs, bad_calls)
                {"study tiny.study --backend nothing", 2}};
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        bench_exits(folder, bad[i].code, NULL, "%s", bad[i].words);
+        bench_exits(bad[i].code, NULL, "%s", bad[i].words);
     /* Another file than the run was made of. */
-    struct program p = start_bench(folder, "study tiny.study --threads 1 --out r");
+    struct program p = start_bench("study tiny.study --threads 1 --out r");
     cr_assert(wait_for_text(&p, "[2/13]"));
     kill(p.pid, SIGKILL);
     finish_bench(&p);
     folder_put_text("tiny.study", TINY_STUDY "# changed\n");
-    bench_exits(folder, 2, NULL, "study tiny.study --resume --out r");
+    bench_exits(2, NULL, "study tiny.study --resume --out r");
     char path[FILE_PATH]; /* killed before the copy was written: the file must be named */
     folder_path(path, "r/latest/study.txt");
     cr_assert_eq(unlink(path), 0);
-    bench_exits(folder, 7, NULL, "study --resume --out r");
+    bench_exits(7, NULL, "study --resume --out r");
     make_study();
-    bench_exits(folder, 0, NULL, "study tiny.study --resume --out r");
+    must_bench("study tiny.study --resume --out r");
     cr_expect_eq(access(path, F_OK), 0);
 }
 
@@ -524,10 +514,9 @@ Test(study_runs, bad_calls)
 Test(study_runs, disk_full_at_the_start)
 {
     make_study();
-    shell_exits(folder, 7, "study.txt",
-                "yes '# a long study' | head -c 30000 >>tiny.study; trap '' "
-                "XFSZ; ulimit -f 40; exec \"$BENCH\" study tiny.study --threads "
-                "1 --out r");
-    struct ran r = run_shell(folder, "ls -A r");
+    shell_exits(7, "study.txt",
+                "yes '# a long study' | head -c 30000 >>tiny.study; trap '' XFSZ; ulimit -f 40; "
+                "exec \"$BENCH\" study tiny.study --threads 1 --out r");
+    struct ran r = run_shell("ls -A r");
     cr_expect_eq(r.out.n, 0, "left: %s", r.out.data);
 }

@@ -23,18 +23,6 @@ TestSuite(study_budgets, .init = folder_make, .fini = folder_remove, .timeout = 
 #define STUDY BUDGETS TRAIN "budgets = 0.625Ki..2560*2\n"
 enum { JOBS = 3 * 3 * 2 };
 
-/* A command that succeeds. */
-__attribute__((format(printf, 1, 2))) static void shell_says(const char *fmt, ...)
-{
-    char command[2048];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(command, sizeof(command), fmt, args);
-    va_end(args);
-    shell_exits(folder, 0, NULL, command);
-}
-
 static void expect_same_weights(const struct rows *a, const struct rows *b)
 {
     const struct study_row *const x = a->row, *const y = b->row;
@@ -46,7 +34,7 @@ static void expect_same_weights(const struct rows *a, const struct rows *b)
         cr_expect_str_eq(x[i].checkpoint, y[i].checkpoint);
         cr_expect(x[i].test_nats == y[i].test_nats && x[i].valid_nats == y[i].valid_nats &&
                   x[i].tokens == y[i].tokens);
-        shell_says("cmp w/latest/%s r/latest/%s", x[i].checkpoint, y[i].checkpoint);
+        must_shell("cmp w/latest/%s r/latest/%s", x[i].checkpoint, y[i].checkpoint);
     }
 }
 
@@ -58,18 +46,18 @@ Test(study_budgets, killed_and_continued)
     if (SANITIZED)
         cr_skip_test("minutes, and the next test runs the same code");
     folder_put_text("a.study", STUDY);
-    bench_exits(folder, 0, NULL, "study a.study --threads 1 --out w");
+    must_bench("study a.study --threads 1 --out w");
     for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
-        struct program p = start_bench(folder, i == 0 ? "study a.study --threads 1 --out r"
-                                                      : "study --resume --out r");
+        struct program p =
+            start_bench(i == 0 ? "study a.study --threads 1 --out r" : "study --resume --out r");
         cr_assert(wait_for_text(&p, moments[i]), "%s", moments[i]);
         nanosleep(&(struct timespec){.tv_nsec = (long)(31 + 83 * i) * 1000000L}, NULL);
         kill(p.pid, SIGKILL);
         finish_bench(&p);
     }
-    bench_exits(folder, 0, NULL, "study --resume --out r");
-    struct rows whole = must_read(folder, "w/latest", TABLE_STUDY);
-    struct rows again = must_read(folder, "r/latest", TABLE_STUDY);
+    must_bench("study --resume --out r");
+    struct rows whole = must_read("w/latest", TABLE_STUDY);
+    struct rows again = must_read("r/latest", TABLE_STUDY);
     expect_same_weights(&whole, &again);
     rows_free(&whole);
     rows_free(&again);
@@ -82,9 +70,9 @@ Test(study_budgets, each_is_the_training_alone)
     static const char *const contenders[] = {"xl", "linear", "alrfou"};
 
     folder_put_text("a.study", STUDY);
-    struct ran r = bench_exits(folder, 0, NULL, "study a.study --threads 1 --out r --format csv");
+    struct ran r = must_bench("study a.study --threads 1 --out r --format csv");
     cr_expect(strstr(r.out.data, "c,s,linear,xl,,640,"), "%s", r.out.data);
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
     cr_assert_eq(rows.n, JOBS);
     for (int i = 0; i < JOBS; i++) {
@@ -98,14 +86,13 @@ Test(study_budgets, each_is_the_training_alone)
         cr_expect(strstr(row[i].repro, " --schedule wsd --lr-decay 0.2 "), "%s", row[i].repro);
         if (row[i].seed > 1)
             continue;
-        shell_says("$BENCH %s --quiet --ckpt alone%d && cmp alone%d r/latest/%s && "
-                   "test $(wc -l <alone%d.train.csv) -le $(wc -l <r/latest/%s.train.csv)",
+        must_shell("$BENCH %s --quiet --ckpt alone%d && cmp alone%d r/latest/%s && test $(wc -l "
+                   "<alone%d.train.csv) -le $(wc -l <r/latest/%s.train.csv)",
                    row[i].repro + strlen("bench "), i, i, row[i].checkpoint, i, row[i].checkpoint);
     }
     rows_free(&rows);
-    shell_exits(folder, 1, NULL, "ls r/latest/jobs | grep -E 'opt|best|lock'");
-    r = run_shell(folder,
-                  "\"$BENCH\" study a.study --threads 1 --dry-run --format csv | grep -c ,40,");
+    shell_exits(1, NULL, "ls r/latest/jobs | grep -E 'opt|best|lock'");
+    r = run_shell("\"$BENCH\" study a.study --threads 1 --dry-run --format csv | grep -c ,40,");
     cr_expect_str_eq(r.out.data, "6\n");
 }
 
@@ -115,17 +102,17 @@ Test(study_budgets, what_failed_is_trained_alone)
     char path[FILE_PATH], ckpt[FILE_PATH];
 
     folder_put_text("a.study", STUDY);
-    bench_exits(folder, 0, NULL, "study a.study --threads 1 --out w");
-    shell_exits(folder, 0, NULL, "mkdir r && cp -r w/latest/ r/1 && ln -s 1 r/latest");
-    struct rows whole = must_read(folder, "w/latest", TABLE_STUDY);
+    must_bench("study a.study --threads 1 --out w");
+    must_shell("mkdir r && cp -r w/latest/ r/1 && ln -s 1 r/latest");
+    struct rows whole = must_read("w/latest", TABLE_STUDY);
     struct study_row *const row = whole.row;
     folder_path(path, "r/latest/study.csv");
     snprintf(ckpt, sizeof(ckpt), "%s", row[0].checkpoint);
     text_put(row[0].status, TEXT_SIZE, "failed");
     MUST(table_replace(&tables[TABLE_STUDY], path, row, whole.n, &failure));
-    shell_says("rm r/latest/%s*", ckpt);
-    bench_exits(folder, 0, NULL, "study --resume --out r");
-    shell_says("cmp w/latest/%s r/latest/%s", ckpt, ckpt);
+    must_shell("rm r/latest/%s*", ckpt);
+    must_bench("study --resume --out r");
+    must_shell("cmp w/latest/%s r/latest/%s", ckpt, ckpt);
     rows_free(&whole);
 }
 
@@ -137,8 +124,8 @@ Test(study_budgets, a_stable_part_that_diverges)
                     "corpus = c: copy:lag=3,p=0.9,alphabet=4\nrates = 10\nbaseline-seeds = 1\n"
                     "tune-seeds = 1\nseeds = 1\nbudgets = 1280,7680\ntrain = --seq 16 --mem 16 "
                     "--batch 4 --weight-decay 10 --pin none\n");
-    run_bench(folder, "study wild.study --threads 1 --out r");
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    run_bench("study wild.study --threads 1 --out r");
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
     cr_assert_eq(rows.n, 2);
     cr_expect_str_eq(row[1].status, "wrong", "%s", row[1].status_detail);
@@ -166,6 +153,6 @@ Test(study_budgets, bad_files)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         snprintf(text, sizeof(text), BUDGETS "%s", bad[i].lines);
         folder_put_text("bad.study", text);
-        bench_exits(folder, 2, bad[i].says, "study bad.study --dry-run");
+        bench_exits(2, bad[i].says, "study bad.study --dry-run");
     }
 }

@@ -20,11 +20,9 @@ static void setup(void)
     snprintf(studies, sizeof(studies), "%s", path);
     free(path);
     folder_make();
-    shell_exits(folder, 0, NULL,
-                "mkdir corpora && cd corpora && seq 1 9999 >enwik8.train && "
-                "seq 2 999 >enwik8.valid && seq 3 999 >enwik8.test && "
-                "for k in train valid test; do cp enwik8.$k books.$k.txt; cp "
-                "enwik8.$k shakespeare.$k.txt; done");
+    must_shell("mkdir corpora && cd corpora && seq 1 9999 >enwik8.train && seq 2 999 >enwik8.valid "
+               "&& seq 3 999 >enwik8.test && for k in train valid test; do cp enwik8.$k "
+               "books.$k.txt; cp enwik8.$k shakespeare.$k.txt; done");
 }
 
 TestSuite(study_files, .init = setup, .fini = folder_remove, .timeout = 240);
@@ -39,10 +37,8 @@ static const char *const names[] = {
 
 static struct ran shell(const char *fmt, const char *name)
 {
-    char line[3 * FILE_PATH];
 
-    snprintf(line, sizeof(line), "S=%s; N=%s; %s", studies, name, fmt);
-    return run_shell(folder, line);
+    return run_shell("S=%s; N=%s; %s", studies, name, fmt);
 }
 
 /* The list above is the folder. */
@@ -84,7 +80,7 @@ TEST_EACH(const int *i, study_files, cut_down, every_number(ARRAY_LEN(names)))
         "$BENCH study cut.study --threads 1 --out r -q $P",
         names[*i]);
     expect_exit(&r, 0);
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
     size_t ok = 0;
     for (size_t k = 0; k < rows.n; k++) {

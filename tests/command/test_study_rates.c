@@ -119,17 +119,17 @@ Test(study_search, killed_and_continued)
     struct rows whole, again;
 
     folder_put_text("a.study", SEARCH);
-    bench_exits(folder, 0, NULL, "study a.study --threads 1 --out w");
+    must_bench("study a.study --threads 1 --out w");
     for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
-        struct program p = start_bench(folder, i == 0 ? "study a.study --threads 1 --out r"
-                                                      : "study --resume --out r");
+        struct program p =
+            start_bench(i == 0 ? "study a.study --threads 1 --out r" : "study --resume --out r");
         cr_assert(wait_for_text(&p, moments[i]), "%s", moments[i]);
         kill(p.pid, SIGKILL);
         finish_bench(&p);
     }
-    bench_exits(folder, 0, NULL, "study --resume --out r");
-    whole = must_read(folder, "w/latest", TABLE_STUDY);
-    again = must_read(folder, "r/latest", TABLE_STUDY);
+    must_bench("study --resume --out r");
+    whole = must_read("w/latest", TABLE_STUDY);
+    again = must_read("r/latest", TABLE_STUDY);
     cr_assert_eq(whole.n, again.n, "%zu %zu", whole.n, again.n);
     const struct study_row *const a = whole.row, *const b = again.row;
     double best = NAN;

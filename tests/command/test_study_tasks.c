@@ -40,17 +40,16 @@ static void make_study(void)
 
 static void run_whole(const char *out)
 {
-    struct ran r = bench_exits(folder, 0, NULL, "study tasks.study --out %s --format csv", out);
+    struct ran r = must_bench("study tasks.study --out %s --format csv", out);
     HAS(r.out.data, "maze,s,xl,", ",return,");
 }
 
 /* The return of a checkpoint by bench eval. */
 static double evaluated(const char *run, const char *ckpt)
 {
-    struct ran r = bench_exits(folder, 0, NULL,
-                               "eval --ckpt %s/%s --episodes %d --backend ref --threads 1 --format "
-                               "csv --columns return",
-                               run, ckpt, EPISODES);
+    struct ran r = must_bench(
+        "eval --ckpt %s/%s --episodes %d --backend ref --threads 1 --format csv --columns return",
+        run, ckpt, EPISODES);
     const char *const line = strchr(r.out.data, '\n');
     const double x = line ? strtod(line, NULL) : NAN;
     return x;
@@ -80,7 +79,7 @@ static void expect_row(const struct study_row *r, bool final)
 Test(study_tasks, rows_and_verdicts)
 {
     run_whole("r");
-    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
     const struct study_row *const r = rows.row;
 
     cr_assert_eq(rows.n, JOBS);
@@ -96,7 +95,7 @@ Test(study_tasks, rows_and_verdicts)
             }
         cr_expect(!final || r[i].lr == rate, "%s: %g, not %g", r[i].contender, r[i].lr, rate);
     }
-    struct ran again = bench_exits(folder, 0, NULL, "study r/latest --format fom");
+    struct ran again = must_bench("study r/latest --format fom");
     HAS(again.out.data, " test_return ");
     cr_expect(!strstr(again.out.data, " nats"), "%s", again.out.data);
 }
@@ -113,14 +112,14 @@ Test(study_tasks, killed_and_continued)
     run_whole("whole");
     for (int i = 0; i < 2; i++) {
         struct program p =
-            start_bench(folder, i == 0 ? "study tasks.study --out r" : "study --resume --out r");
+            start_bench(i == 0 ? "study tasks.study --out r" : "study --resume --out r");
         cr_assert(wait_for_text(&p, i == 0 ? "[3/" : "[9/"));
         kill(p.pid, SIGKILL);
         finish_bench(&p);
     }
-    bench_exits(folder, 0, NULL, "study --resume --out r");
-    struct rows a = must_read(folder, "whole/latest", TABLE_STUDY);
-    struct rows b = must_read(folder, "r/latest", TABLE_STUDY);
+    must_bench("study --resume --out r");
+    struct rows a = must_read("whole/latest", TABLE_STUDY);
+    struct rows b = must_read("r/latest", TABLE_STUDY);
     cr_assert_eq(a.n, JOBS);
     cr_assert_eq(b.n, JOBS);
     qsort(a.row, a.n, sizeof(struct study_row), by_case);
@@ -138,7 +137,7 @@ Test(study_tasks, killed_and_continued)
 
 Test(study_tasks, a_dry_run_says_how_long)
 {
-    struct ran r = bench_exits(folder, 0, NULL, "study tasks.study --dry-run --format csv");
+    struct ran r = must_bench("study tasks.study --dry-run --format csv");
     HAS(r.out.data, "--task catch:delay=3");
     expect_said(&r, "20 jobs");
 }

@@ -21,7 +21,7 @@
 
 TestSuite(sweep, .init = folder_make, .fini = folder_remove, .timeout = SANITIZED ? 300 : 120);
 
-static struct rows latency_of(const char *run) { return must_read(folder, run, TABLE_LATENCY); }
+static struct rows latency_of(const char *run) { return must_read(run, TABLE_LATENCY); }
 
 /* ---- everything once ---------------------------------------------------------------------- */
 
@@ -115,7 +115,7 @@ static void expect_memory(const struct latency_row *r, const struct memory_row *
 
 static void expect_env(const char *run_id, const char *host_id, const char *path)
 {
-    struct rows rows = must_read(folder, path, TABLE_ENV);
+    struct rows rows = must_read(path, TABLE_ENV);
     const struct env_row *e = rows.row;
 
     cr_assert_eq(rows.n, 1);
@@ -202,20 +202,17 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .timeo
 
     if (SANITIZED && !p->closed_forms)
         cr_skip_test("takes minutes; the suites of models run every variant under the sanitizers");
-    struct ran listed = run_bench(folder, "list cases -q --columns case_id %s %s", sizes, p->axes);
-    struct ran r = run_bench(folder,
-                             "-q %s %s --quick --max-time 0.003 --min-samples 3 --warmup-ms 0 "
-                             "--block-ms 0.5 --out r",
-                             sizes, p->axes);
+    struct ran listed = must_bench("list cases -q --columns case_id %s %s", sizes, p->axes);
+    must_bench(
+        "-q %s %s --quick --max-time 0.003 --min-samples 3 --warmup-ms 0 --block-ms 0.5 --out r",
+        sizes, p->axes);
     size_t planned = 0;
 
-    expect_exit(&listed, 0);
-    expect_exit(&r, 0);
     for (const char *c = listed.out.data; *c; c++)
         planned += *c == '\n';
     struct rows latency = latency_of("r/latest");
-    struct rows memory = must_read(folder, "r/latest", TABLE_MEMORY);
-    struct rows perplexity = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    struct rows memory = must_read("r/latest", TABLE_MEMORY);
+    struct rows perplexity = must_read("r/latest", TABLE_PERPLEXITY);
     const struct latency_row *row = latency.row;
     cr_assert_eq(latency.n, planned - 1);
     cr_assert_eq(memory.n, latency.n);
@@ -247,13 +244,10 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .timeo
  * parameters than a Transformer of its width, though it is deeper. */
 Test(sweep, delight_as_published_has_fewer_parameters)
 {
-    bench_exits(folder, 0, NULL,
-                "-q --variant delight,vanilla --workload segment --heads 1 --pos sinusoid "
-                "--set dextra=code,dextra_depth=4:8,dextra_width=2:3 --layers 6 "
-                "--d-model 128 --seq 8 --mem 0 --vocab 8 --backend ref "
-                "--quick --max-time 0.003 --threads 1 --out r");
-    struct rows latency = latency_of("r/latest"),
-                memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    must_bench("-q --variant delight,vanilla --workload segment --heads 1 --pos sinusoid --set "
+               "dextra=code,dextra_depth=4:8,dextra_width=2:3 --layers 6 --d-model 128 --seq 8 "
+               "--mem 0 --vocab 8 --backend ref --quick --max-time 0.003 --threads 1 --out r");
+    struct rows latency = latency_of("r/latest"), memory = must_read("r/latest", TABLE_MEMORY);
     const struct latency_row *const row = latency.row;
     const struct memory_row *const of = memory.row;
     cr_assert_eq(latency.n, 2);
@@ -275,11 +269,10 @@ Test(sweep, a_check_of_some_rows)
     if (backend_usable(backend_find(SIMD), NULL) != OK)
         cr_skip_test("no " SIMD " here");
     for (size_t i = 0; i < ARRAY_LEN(checked); i++) {
-        bench_exits(folder, 0, NULL,
-                    "--variant xl --workload layer --seq 300 --mem 40 --batch 2 "
-                    "--check-time 0.000001 --backend %s " TINY,
-                    backends_of[i]);
-        struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+        must_bench("--variant xl --workload layer --seq 300 --mem 40 --batch 2 --check-time "
+                   "0.000001 --backend %s " TINY,
+                   backends_of[i]);
+        struct rows rows = must_read("r/latest", TABLE_LATENCY);
         const struct latency_row *row = (const struct latency_row *)rows.row + rows.n - 1;
         cr_assert_eq(rows.n, i + 1);
         cr_expect_str_eq(row->backend, SIMD);
@@ -308,10 +301,9 @@ Test(sweep, times_a_published_model_with_its_vocabulary)
 
     cr_assert(realpath("tests/counted", path));
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        bench_exits(folder, 0, NULL,
-                    "--ckpt %s/pairs --corpus %s/text.txt %s --seq 4 --mem 8 --backend "
-                    "ref --quick --out r",
-                    path, path, cases[i].options);
+        must_bench(
+            "--ckpt %s/pairs --corpus %s/text.txt %s --seq 4 --mem 8 --backend ref --quick --out r",
+            path, path, cases[i].options);
         struct rows rows = latency_of("r/latest");
         cr_assert_gt(rows.n, 0);
         cr_expect_eq(((const struct latency_row *)rows.row)->vocab, cases[i].vocab);
@@ -322,10 +314,9 @@ Test(sweep, times_a_published_model_with_its_vocabulary)
 Test(sweep, contexts_held_in_every_way_at_once)
 {
     struct ran r =
-        bench_exits(folder, 0, NULL,
-                    "--variant vanilla,learned,xl,gla,linear,gdn-hybrid --workload "
-                    "layer,segment --mem-kind hidden,kv,recompute,state --mem 0,6 --seq 4 "
-                    "--layers 2 --format csv --columns status,status_detail,repro " TINY);
+        must_bench("--variant vanilla,learned,xl,gla,linear,gdn-hybrid --workload layer,segment "
+                   "--mem-kind hidden,kv,recompute,state --mem 0,6 --seq 4 --layers 2 --format csv "
+                   "--columns status,status_detail,repro " TINY);
     cr_expect(strstr(r.out.data, "--mem 6 --mem-kind recompute") && !strstr(r.out.data, "wrong") &&
                   !strstr(r.out.data, "failed"),
               "%s", r.out.data);
@@ -335,9 +326,8 @@ Test(sweep, contexts_held_in_every_way_at_once)
 Test(sweep, a_request_has_times_of_tokens)
 {
     struct ran r =
-        run_bench(folder, "--variant xl --backend ref --workload request --seq 3 --mem 8 "
-                          "--d-model 8 --heads 2 --layers 1 --ckpt none --max-time 0.01 "
-                          "--format table --out r");
+        run_bench("--variant xl --backend ref --workload request --seq 3 --mem 8 --d-model 8 "
+                  "--heads 2 --layers 1 --ckpt none --max-time 0.01 --format table --out r");
     HAS(r.out.data, " first token ");
     expect_exit(&r, 0);
     struct rows rows = latency_of("r/latest");
@@ -354,27 +344,26 @@ Test(sweep, leaves_ref_out_and_says_so)
 #define SMALL                                                                                      \
     "--variant rope --seq 4 --mem 0 --d-model 8 --heads 2 --ckpt none --max-time 0.003 "           \
     "--min-samples 3 --warmup-ms 0 --out r "
-    struct ran r = run_bench(folder, SMALL);
+    struct ran r = run_bench(SMALL);
     expect_notes(&r, "--backend auto", true);
     struct rows rows = latency_of("r/latest");
     for (size_t i = 0; i < rows.n; i++)
         cr_expect(rows.n == 1 ||
                   strcmp(((const struct latency_row *)rows.row)[i].backend, "ref") != 0);
-    r = run_bench(folder, SMALL "--backend auto");
+    r = run_bench(SMALL "--backend auto");
     expect_notes(&r, "left out", false);
     rows = latency_of("r/latest");
     cr_expect_str_eq(((const struct latency_row *)rows.row)[0].backend, "ref");
-    r = run_bench(folder, SMALL "--max-isa ref --backend fast"); /* the libraries may remain */
-    expect_exit(&r, 0);
+    must_bench(SMALL "--max-isa ref --backend fast"); /* the libraries may remain */
 #undef SMALL
 }
 
 /* --dry-run says how long, without a folder. */
 Test(sweep, a_dry_run_names_time)
 {
-    struct ran r = run_bench(folder, "-n --variant rope --seq 64 --mem 0 --out nowhere");
+    struct ran r = run_bench("-n --variant rope --seq 64 --mem 0 --out nowhere");
     expect_notes(&r, " about ", true);
-    r = run_bench(folder, "list cases --variant rope --seq 64 --mem 0");
+    r = run_bench("list cases --variant rope --seq 64 --mem 0");
     expect_notes(&r, " about ", false);
     cr_expect_neq(access("nowhere", F_OK), 0);
 }
@@ -384,30 +373,29 @@ Test(sweep, a_dry_run_measures_no_peaks)
 {
     if (SANITIZED)
         cr_skip_test("the preloaded library comes before the sanitizer's");
-    struct ran r = shell_exits(folder, 0, NULL,
-                               "FAULT_AT=0 FAULT_HOW=fork:EAGAIN FAULT_COUNT=forks "
-                               "LD_PRELOAD=\"${BENCH%/*}/faults.so\" \"$BENCH\" -n --variant "
-                               "rope --seq 8 --mem 0 --d-model 16 --heads 2 --threads 1 "
-                               "--quick >/dev/null && cat forks");
+    struct ran r =
+        must_shell("FAULT_AT=0 FAULT_HOW=fork:EAGAIN FAULT_COUNT=forks "
+                   "LD_PRELOAD=\"${BENCH%%/*}/faults.so\" \"$BENCH\" -n --variant rope --seq 8 "
+                   "--mem 0 --d-model 16 --heads 2 --threads 1 --quick >/dev/null && cat forks");
     cr_expect_str_eq(r.out.data, "0\n");
 }
 
 /* The next step is about this run. */
 Test(sweep, next_names_the_run)
 {
-    struct ran r = run_bench(folder, "--variant rope --backend ref --seq 4 --mem 0 --d-model 8 "
-                                     "--heads 2 --ckpt none --quick --out r");
+    struct ran r = run_bench("--variant rope --backend ref --seq 4 --mem 0 --d-model 8 --heads 2 "
+                             "--ckpt none --quick --out r");
     expect_notes(&r, "next: bench plot r/2", true);
-    r = run_bench(folder, "--resume=r/latest");
+    r = run_bench("--resume=r/latest");
     expect_notes(&r, "next: bench plot r/2", true);
 }
 
 /* Scores have no noise: they are not counted among the rows that could have it. */
 Test(sweep, noise_is_of_timed_rows)
 {
-    struct ran r = run_bench(folder, "--variant rope --backend ref --seq 4 --mem 0 --d-model 8 "
-                                     "--heads 2 --corpus copy:lag=4 --bytes 64 --max-time 0.003 "
-                                     "--min-samples 3 --warmup-ms 0 --target-ci 0.001 --out r");
+    struct ran r = run_bench(
+        "--variant rope --backend ref --seq 4 --mem 0 --d-model 8 --heads 2 --corpus copy:lag=4 "
+        "--bytes 64 --max-time 0.003 --min-samples 3 --warmup-ms 0 --target-ci 0.001 --out r");
     expect_notes(&r, "1 of 1 row noisy (~)", true);
 }
 
@@ -420,18 +408,16 @@ Test(sweep, launches)
 
     for (int launches = 1; launches <= 3; launches += 2) {
         struct ran r =
-            run_bench(folder,
-                      "--variant xl,rope --backend ref --workload attn --seq 16 --mem 0 "
-                      "--d-model 32 --heads 2 --threads 1 --max-time 0.02 --warmup-ms 1 "
-                      "--min-samples 6 --block-ms 0.5 --ckpt none --raw csv --launches %d "
-                      "--out launches%d",
+            run_bench("--variant xl,rope --backend ref --workload attn --seq 16 --mem 0 --d-model "
+                      "32 --heads 2 --threads 1 --max-time 0.02 --warmup-ms 1 --min-samples 6 "
+                      "--block-ms 0.5 --ckpt none --raw csv --launches %d --out launches%d",
                       launches, launches);
         char run[64];
         int64_t last = 0;
         snprintf(run, sizeof(run), "launches%d/latest", launches);
         cr_expect_eq(r.code, 0, "%s", r.err.data);
         cr_expect_eq(strstr(r.err.data, note) != NULL, launches == 1, "%s", r.err.data);
-        struct rows rows = latency_of(run), samples = must_read(folder, run, TABLE_SAMPLES);
+        struct rows rows = latency_of(run), samples = must_read(run, TABLE_SAMPLES);
         const struct latency_row *row = rows.row;
         const struct sample_row *sample = samples.row;
         cr_assert_eq(rows.n, 2);
@@ -451,9 +437,8 @@ Test(sweep, launches)
  * path. */
 Test(sweep, measuring_processes_have_a_name)
 {
-    struct program p =
-        start_bench(folder, "-V vanilla -b ref -w layer --d-model 16 --heads 2 --seq 8 --mem 0 "
-                            "--threads 1 --max-time 60 --ckpt none --out r");
+    struct program p = start_bench("-V vanilla -b ref -w layer --d-model 16 --heads 2 --seq 8 "
+                                   "--mem 0 --threads 1 --max-time 60 --ckpt none --out r");
     char said[64] = "";
 
     for (int i = 0; i < 5000 && strcmp(said, "bench-worker\n") != 0 && !has_ended(p.pid); i++) {

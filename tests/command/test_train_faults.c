@@ -116,19 +116,15 @@ static void expect_as_undisturbed(int n)
 
 /* ---- one fault after the other ------------------------------------------------------------ */
 
-static void shell(const char *line, int code) { shell_exits(folder, code, NULL, line); }
-
 /* Go on as the messages say: from the checkpoint, or anew where nothing was saved. Returns the exit
  * code; with a fault at call `at` if that is not 0. */
 static int go_on(const char *how, int at)
 {
-    char line[1024];
 
-    snprintf(line, sizeof(line),
-             "exec env %s=\"${BENCH%%/*}/faults.so\" FAULT_IN=" IN " FAULT_HOW=%s FAULT_AT=%d "
-             "\"$BENCH\" " SHORT "%s",
-             at ? "LD_PRELOAD" : "UNUSED", how, at, folder_has(IN "/m") ? "--resume" : "");
-    struct ran r = run_shell(folder, line);
+    struct ran r =
+        run_shell("exec env %s=\"${BENCH%%/*}/faults.so\" FAULT_IN=" IN
+                  " FAULT_HOW=%s FAULT_AT=%d \"$BENCH\" " SHORT "%s",
+                  at ? "LD_PRELOAD" : "UNUSED", how, at, folder_has(IN "/m") ? "--resume" : "");
     const int code = r.code;
     cr_assert(at || code == 0, "ended with %d: %s", code, r.err.data);
     return code;
@@ -143,9 +139,9 @@ static void expect_survived(const char *how, int code, bool again)
 
     if (SANITIZED)
         cr_skip_test("a library loaded first and the sanitizer's do not go together");
-    shell("\"$BENCH\" " SHORT "&& mv " IN " whole && mkdir " IN, 0);
+    must_shell("\"$BENCH\" " SHORT "&& mv " IN " whole && mkdir " IN);
     do {
-        shell("rm -f " IN "/*", 0);
+        must_shell("rm -f " IN "/*");
         got = go_on(how, ++n);
         cr_assert(got == code || got == 0, "call %d: exit code %d", n, got);
         if (again && n % 3 == 0)
@@ -172,9 +168,9 @@ TEST_EACH(char (*how)[16], train_faults, a_call_fails, EVERY(hows), .init = make
     if (SANITIZED)
         cr_skip_test("a library loaded first and the sanitizer's do not go together");
     const int calls = count_failing(*how, SHORT);
-    shell("mv " IN " whole && mkdir " IN, 0);
+    must_shell("mv " IN " whole && mkdir " IN);
     for (int n = 1; n <= calls; n = next_failing(n, calls, MOST)) {
-        shell("rm -f " IN "/*", 0);
+        must_shell("rm -f " IN "/*");
         struct ran r = run_failing(*how, n, SHORT);
         expect_orderly(&r, *how, n, false);
         go_on("", 0); /* also when it was complete: its lock may be left */
@@ -188,7 +184,7 @@ TEST_EACH(char (*how)[16], train_faults, a_call_fails, EVERY(hows), .init = make
  * reported before it is saved: one more step must be awaited. */
 static struct program start_long(const char *more, const char *text, pid_t *child)
 {
-    struct program p = start_bench(folder, LINE "--steps 100000000 --progress plain %s", more);
+    struct program p = start_bench(LINE "--steps 100000000 --progress plain %s", more);
 
     cr_assert(wait_for_text(&p, text));
     cr_assert_eq(children_of(p.pid, child, 1), 1);
@@ -200,17 +196,17 @@ Test(train_faults, the_second_training_is_refused)
     pid_t child;
     char holder[32];
     struct program p = start_long("--eval-every 2", "step 4/", &child);
-    struct ran r = bench_exits(folder, 6, NULL, LINE "--resume");
+    struct ran r = bench_exits(6, NULL, LINE "--resume");
     snprintf(holder, sizeof(holder), "process %d ", (int)child);
     expect_said(&r, IN "/m");
     expect_said(&r, holder);
-    bench_exits(folder, 6, NULL, LINE "--force --isolate none");
+    bench_exits(6, NULL, LINE "--force --isolate none");
 
     /* Its child dies with it, and the lock with that. */
     cr_assert_eq(kill(p.pid, SIGKILL), 0);
     r = finish_bench(&p);
     expect_exit(&r, 128 + SIGKILL);
-    bench_exits(folder, 0, NULL, LINE "--resume --stop-at 1");
+    must_bench(LINE "--resume --stop-at 1");
     expect_no_leftovers(0);
 }
 
@@ -236,7 +232,7 @@ Test(train_faults, resume_is_recommended_where_it_works)
 
     p = start_long("--eval-every 2", "step 4/", &child);
     cr_expect(told_to_resume(&p, child));
-    bench_exits(folder, 0, NULL, LINE "--resume --stop-at 1");
+    must_bench(LINE "--resume --stop-at 1");
 
     /* --force has removed the earlier checkpoint: nothing goes on from that. */
     p = start_long("--eval-every 1000000 --force", "train ", &child);
@@ -249,12 +245,12 @@ Test(train_faults, resume_is_recommended_where_it_works)
 /* Interrupted before its first step, it has written nothing, and says nothing of files. */
 Test(train_faults, nothing_to_do_writes_nothing)
 {
-    shell("exec \"$BENCH\" " SHORT, 0);
+    must_shell("exec \"$BENCH\" " SHORT);
     struct stat before, after;
 
     const char *const path = in_folder(IN "/m");
     cr_assert_eq(stat(path, &before), 0);
-    struct ran r = bench_exits(folder, 0, NULL, LINE "--steps 4 --resume");
+    struct ran r = must_bench(LINE "--steps 4 --resume");
     cr_expect_not(strstr(r.err.data, "wrote"), "%s", r.err.data);
     cr_assert_eq(stat(path, &after), 0);
     cr_expect_eq(before.st_ino, after.st_ino);

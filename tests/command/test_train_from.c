@@ -6,7 +6,6 @@
 #include "tests/support/published_folder.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 TestSuite(train_from, .init = folder_make, .fini = folder_remove, .timeout = 240);
@@ -27,17 +26,6 @@ static void write_ids(const char *name, bool header)
     for (int i = 0; i < N; i++)
         ids[HEADER + i] = (uint16_t)(i * 7 % 60);
     folder_put(name, header ? ids : ids + HEADER, sizeof(*ids) * (header ? HEADER + N : N));
-}
-
-static __attribute__((format(printf, 1, 2))) void run_fine(const char *fmt, ...)
-{
-    char line[2 * FILE_PATH];
-    va_list ap;
-
-    va_start(ap, fmt);
-    cr_assert_lt(vsnprintf(line, sizeof(line), fmt, ap), (int)sizeof(line));
-    va_end(ap);
-    bench_exits(folder, 0, NULL, "%s", line);
 }
 
 static const char *golden(const char *name)
@@ -90,9 +78,9 @@ Test(train_from, changes_what_it_is_told_to)
         const char *const path = golden(models[i]);
         struct lm before, after;
         int moved = 0, kept = 0;
-        run_fine("train --from %s --tokens ids.bin --train-only 'layers.1.*' --ckpt "
-                 "out.safetensors --force --steps 3" SHORT,
-                 path);
+        must_bench("train --from %s --tokens ids.bin --train-only 'layers.1.*' --ckpt "
+                   "out.safetensors --force --steps 3" SHORT,
+                   path);
         load_model(&before, path);
         load_model(&after, in_folder("out.safetensors"));
         cr_assert_eq(before.params.n, after.params.n);
@@ -150,11 +138,11 @@ Test(train_from, first_step_is_the_publishers)
         const struct first_step *const want = &first_steps[i];
         const double unit = 2e-6;
         double loss = 0, norm = 0;
-        run_fine("train --from %s --tokens ids.bin --ckpt out.safetensors --force --steps 1 --seq "
-                 "16 --mem 0 --batch 1 --lr 0.001 --lr-warmup 0 --log-every 1 -q --backend ref "
-                 "--threads 1",
-                 golden(want->model));
-        struct ran r = run_shell(folder, "sed -n 2p out.safetensors.train.csv | cut -d, -f7,9");
+        must_bench(
+            "train --from %s --tokens ids.bin --ckpt out.safetensors --force --steps 1 --seq 16 "
+            "--mem 0 --batch 1 --lr 0.001 --lr-warmup 0 --log-every 1 -q --backend ref --threads 1",
+            golden(want->model));
+        struct ran r = run_shell("sed -n 2p out.safetensors.train.csv | cut -d, -f7,9");
         cr_expect_eq(sscanf(r.out.data, "%lf,%lf", &loss, &norm), 2, "%s", r.out.data);
         cr_expect_float_eq(loss / want->loss, 1, want->magnified > 100 ? 10 * unit : unit,
                            "%s: loss %.9g", want->model, loss);
@@ -165,11 +153,10 @@ Test(train_from, first_step_is_the_publishers)
 
 static double loss_of(const char *ckpt)
 {
-    struct ran r = bench_exits(
-        folder, 0, NULL,
-        "eval --ckpt %s --tokens ids.bin --tokens-type uint16 --seq 16 --mem 0 --format csv "
-        "--columns nll_nats_per_token --backend ref --threads 1 -q",
-        ckpt);
+    struct ran r =
+        must_bench("eval --ckpt %s --tokens ids.bin --tokens-type uint16 --seq 16 --mem 0 --format "
+                   "csv --columns nll_nats_per_token --backend ref --threads 1 -q",
+                   ckpt);
     const char *const row = strchr(r.out.data, '\n');
 
     cr_assert_not_null(row, "%s", r.out.data);
@@ -184,10 +171,10 @@ Test(train_from, learns_and_resumes)
 
     write_ids("ids.bin", false);
     for (int parts = 1; parts <= 2; parts++)
-        run_fine("train --from %s --tokens ids.bin --tokens-type uint16 --ckpt %d.safetensors "
-                 "--steps 40 --stop-at %d" SHORT,
-                 path, parts, 40 / parts);
-    run_fine("train --ckpt 2.safetensors --resume --stop-at 40 -q");
+        must_bench("train --from %s --tokens ids.bin --tokens-type uint16 --ckpt %d.safetensors "
+                   "--steps 40 --stop-at %d" SHORT,
+                   path, parts, 40 / parts);
+    must_bench("train --ckpt 2.safetensors --resume --stop-at 40 -q");
     load_model(&a, in_folder("1.safetensors"));
     load_model(&b, in_folder("2.safetensors"));
     for (int k = 0; k < a.params.n; k++)
@@ -207,16 +194,16 @@ Test(train_from, keeps_the_tokenizer)
     published_copy("gpt2_plain");
     published_write("vocab.txt", WORDS, strlen(WORDS));
     folder_put_text("text.txt", TEXT TEXT TEXT TEXT);
-    run_fine("train --from model --corpus text.txt --ckpt out.safetensors --steps 2 --seq 4 "
-             "--batch 2 -q");
+    must_bench("train --from model --corpus text.txt --ckpt out.safetensors --steps 2 --seq 4 "
+               "--batch 2 -q");
     expect_meta("out.safetensors", "unit", "word");
     expect_meta("out.safetensors", "source", "model");
     expect_meta("out.safetensors", "tokenizer", "out.safetensors.tokenizer");
-    run_fine("eval --ckpt out.safetensors --corpus text.txt --seq 4 --mem 0 -q");
-    run_fine("eval --ckpt out.safetensors.best --corpus text.txt --seq 4 --mem 0 -q");
-    run_fine("train --ckpt out.safetensors --resume --steps 3 -q");
-    run_fine("train --from out.safetensors --corpus text.txt --ckpt again.safetensors --steps 1 "
-             "--seq 4 --batch 2 -q");
+    must_bench("eval --ckpt out.safetensors --corpus text.txt --seq 4 --mem 0 -q");
+    must_bench("eval --ckpt out.safetensors.best --corpus text.txt --seq 4 --mem 0 -q");
+    must_bench("train --ckpt out.safetensors --resume --steps 3 -q");
+    must_bench("train --from out.safetensors --corpus text.txt --ckpt again.safetensors --steps 1 "
+               "--seq 4 --batch 2 -q");
 }
 
 /* What the weights decide, and what lacks something, by the option's name. */
@@ -241,13 +228,13 @@ Test(train_from, refuses)
 
     write_ids("ids.bin", true);
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct ran r = run_bench(folder, "train --from %s --ckpt out.safetensors --mem 0%s%s",
-                                 golden("gpt2_plain"),
-                                 strstr(wrong[i].more, "--seq") ? "" : " --seq 8", wrong[i].more);
+        struct ran r =
+            run_bench("train --from %s --ckpt out.safetensors --mem 0%s%s", golden("gpt2_plain"),
+                      strstr(wrong[i].more, "--seq") ? "" : " --seq 8", wrong[i].more);
         cr_expect_neq(r.code, 0, "%s", wrong[i].more);
         cr_expect(strstr(r.err.data, wrong[i].says), "%s: %s", wrong[i].more, r.err.data);
     }
-    struct ran r = run_bench(folder, "train --tokens ids.bin --ckpt out.safetensors -V rope");
+    struct ran r = run_bench("train --tokens ids.bin --ckpt out.safetensors -V rope");
     cr_expect(r.code != 0 && strstr(r.err.data, "--from"), "%s", r.err.data);
 }
 
@@ -263,13 +250,13 @@ Test(train_from, goes_on_with_its_own_source)
                                           "copy:lag=9,alphabet=30", "recall:", "flipflop:"};
 
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        run_fine("train --variant xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus %s" OURS
-                 "a.safetensors --force",
-                 sources[i]);
-        run_fine("train --from a.safetensors" OURS "b.safetensors --force");
+        must_bench("train --variant xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus %s" OURS
+                   "a.safetensors --force",
+                   sources[i]);
+        must_bench("train --from a.safetensors" OURS "b.safetensors --force");
         expect_meta("b.safetensors", "corpus", sources[i]);
         expect_meta("b.safetensors", "mem", "6");
-        run_fine("train --ckpt b.safetensors --resume --steps 4 -q");
+        must_bench("train --ckpt b.safetensors --resume --steps 4 -q");
         expect_meta("b.safetensors", "corpus", sources[i]);
     }
 }
@@ -317,28 +304,26 @@ Test(train_from, refuses_symbols_that_the_model_lacks)
          2, "--valid"},
     };
     uint16_t eight[4000];
-    char line[512];
 
     for (size_t i = 0; i < ARRAY_LEN(eight); i++)
         eight[i] = i % 8;
     folder_put("eight.bin", eight, sizeof(eight));
     write_ids("ids.bin", false);
     folder_put_text("text", TEXT TEXT TEXT TEXT);
-    run_fine("train -V xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus "
-             "copy:lag=3,alphabet=8" OURS "a.safetensors");
-    run_fine("train -V xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus text" OURS
-             "bytes.safetensors");
-    run_fine("train --from a.safetensors --tokens eight.bin --tokens-type uint16" OURS
-             "ids.safetensors");
-    run_fine("train --from a.safetensors" OURS "b.safetensors");
+    must_bench(
+        "train -V xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus copy:lag=3,alphabet=8" OURS
+        "a.safetensors");
+    must_bench("train -V xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus text" OURS
+               "bytes.safetensors");
+    must_bench("train --from a.safetensors --tokens eight.bin --tokens-type uint16" OURS
+               "ids.safetensors");
+    must_bench("train --from a.safetensors" OURS "b.safetensors");
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        snprintf(
-            line, sizeof(line),
+        struct ran r = run_shell(
             "mkdir -p was; cp b.safetensors* was; $BENCH train %s" OURS
-            "b.safetensors --force; code=$?; cmp -s b.safetensors was/b.safetensors; same=$?; "
-            "cmp -s b.safetensors.opt was/b.safetensors.opt; exit $((code * 4 + same * 2 + $?))",
+            "b.safetensors --force; code=$?; cmp -s b.safetensors was/b.safetensors; same=$?; cmp "
+            "-s b.safetensors.opt was/b.safetensors.opt; exit $((code * 4 + same * 2 + $?))",
             lines[i].line);
-        struct ran r = run_shell(folder, line);
         cr_expect_eq(r.code / 4, lines[i].code, "%s: %d, %s", lines[i].line, r.code, r.err.data);
         cr_expect(lines[i].code == 0 || r.code % 4 == 0, "%s: a file has changed", lines[i].line);
         cr_expect(strstr(r.err.data, lines[i].says), "%s: %s", lines[i].line, r.err.data);

@@ -16,7 +16,7 @@
 
 TestSuite(ways, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-static struct rows latency_of(const char *run) { return must_read(folder, run, TABLE_LATENCY); }
+static struct rows latency_of(const char *run) { return must_read(run, TABLE_LATENCY); }
 
 /* Several cases with several threads in one process: the first does not take the CPUs of the
  * others.
@@ -28,9 +28,8 @@ Test(ways, many_cases_in_this_process)
     cr_assert_eq(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
     if (CPU_COUNT(&cpus) < 2)
         cr_skip_test("needs two CPUs");
-    bench_exits(folder, 0, NULL,
-                "--variant xl --backend ref," SIMD " --workload attn --seq 6,8 "
-                "--mem 0 --isolate none --threads 2,1 " BRIEF);
+    must_bench("--variant xl --backend ref," SIMD
+               " --workload attn --seq 6,8 --mem 0 --isolate none --threads 2,1 " BRIEF);
     struct rows rows = latency_of("r/latest");
     cr_expect_eq(rows.n, 8);
     cr_expect_eq(count_status(&rows, "ok"), 8);
@@ -74,11 +73,9 @@ TEST_EACH(struct way *w, ways, each, EVERY(each_way), .timeout = 120)
 
     if (w->cpus && sysconf(_SC_NPROCESSORS_ONLN) < 2)
         cr_skip_test("needs two CPUs");
-    bench_exits(folder, 0, NULL,
-                BRIEF "--variant shaw,xl --backend auto --filter "
-                      "'!backend:openblas' --filter '!backend:onednn' --filter "
-                      "'!backend:avx512' --workload layer %s %s %s",
-                w->words, threads, shape);
+    must_bench(BRIEF "--variant shaw,xl --backend auto --filter '!backend:openblas' --filter "
+                     "'!backend:onednn' --filter '!backend:avx512' --workload layer %s %s %s",
+               w->words, threads, shape);
     latency = latency_of("r/latest");
     cr_expect(latency.n == 4 || latency.n == 2, "%s: %zu rows", w->words, latency.n);
     for (size_t i = 0; i < latency.n; i++) {
@@ -98,9 +95,7 @@ Test(ways, threads_are_an_axis)
 {
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
         cr_skip_test("needs two CPUs");
-    bench_exits(folder, 0, NULL,
-                BRIEF "--variant xl --backend ref --workload attn --seq 9 --mem "
-                      "3 --threads 1,2");
+    must_bench(BRIEF "--variant xl --backend ref --workload attn --seq 9 --mem 3 --threads 1,2");
     struct rows rows = latency_of("r/latest");
     cr_assert_eq(rows.n, 2);
     cr_expect_eq(((struct latency_row *)rows.row)[0].threads_seen, 1);
@@ -109,9 +104,9 @@ Test(ways, threads_are_an_axis)
 
 Test(ways, unchecked_rows_say_so)
 {
-    struct ran r = bench_exits(folder, 0, NULL,
-                               TINY "--variant xl --backend auto --workload attn --seq 4 --mem "
-                                    "0 --no-check --format table");
+    struct ran r = must_bench(
+        TINY
+        "--variant xl --backend auto --workload attn --seq 4 --mem 0 --no-check --format table");
     struct rows rows = latency_of("r/latest");
     for (size_t i = 0; i < rows.n; i++) {
         const struct latency_row *row = (const struct latency_row *)rows.row + i;
@@ -128,10 +123,10 @@ Test(ways, a_run_can_be_repeated)
     double err[3];
 
     for (int i = 0; i < 3; i++) {
-        struct ran r = run_bench(folder,
-                                 "-q " TINY "--variant gtrxl --backend openblas --workload "
-                                 "layer --seq 6 --mem 5 --seed %d",
-                                 i < 2 ? 7 : 8);
+        struct ran r = run_bench(
+            "-q " TINY
+            "--variant gtrxl --backend openblas --workload layer --seq 6 --mem 5 --seed %d",
+            i < 2 ? 7 : 8);
         if (r.code == 6)
             cr_skip_test("openblas is not usable here");
         expect_exit(&r, 0);
@@ -147,11 +142,11 @@ Test(ways, a_run_can_be_repeated)
 /* Fifty gigabytes of operands: rows that say so, without allocating them. */
 Test(ways, cases_larger_than_memory_are_skipped)
 {
-    struct ran r = bench_exits(folder, 77, "xl attn seq=65536 mem=65536 ref needs 1",
-                               TINY "--variant xl --backend ref --workload attn --seq 65536 "
-                                    "--mem 65536 --batch 64 --d-model 2048 --heads 8");
+    struct ran r = bench_exits(77, "xl attn seq=65536 mem=65536 ref needs 1",
+                               TINY "--variant xl --backend ref --workload attn --seq 65536 --mem "
+                                    "65536 --batch 64 --d-model 2048 --heads 8");
     expect_said(&r, " GiB free  -> row marked skipped(memory); lower --seq or --batch");
-    struct rows rows = latency_of("r/latest"), memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    struct rows rows = latency_of("r/latest"), memory = must_read("r/latest", TABLE_MEMORY);
     const struct latency_row *row = rows.row;
     const struct memory_row *m = memory.row;
     cr_assert(rows.n == 1 && memory.n == 1);
@@ -164,12 +159,11 @@ Test(ways, cases_larger_than_memory_are_skipped)
 
 Test(ways, skipped_rows_do_not_change_the_code)
 {
-    struct ran r = run_bench(folder, "-q " TINY "--variant xl --backend ref --workload attn --seq "
-                                     "4,65536 --mem 65536 --batch 16 --d-model 8192 --heads 64 "
-                                     "--filter 'seq<=4' --filter 'mem<=65536'");
-    r = bench_exits(folder, 0, NULL,
-                    "-q " TINY "--variant xl --backend ref --workload attn --seq 4 --mem 0 "
-                    "--batch 1,1048576 --d-model 8192 --heads 64");
+    struct ran r = run_bench(
+        "-q " TINY "--variant xl --backend ref --workload attn --seq 4,65536 --mem 65536 --batch "
+        "16 --d-model 8192 --heads 64 --filter 'seq<=4' --filter 'mem<=65536'");
+    r = must_bench("-q " TINY "--variant xl --backend ref --workload attn --seq 4 --mem 0 --batch "
+                   "1,1048576 --d-model 8192 --heads 64");
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     struct rows rows = latency_of("r/latest");
     cr_expect_eq(count_status(&rows, "ok"), 1);
@@ -180,21 +174,18 @@ Test(ways, skipped_rows_do_not_change_the_code)
 
 Test(ways, a_row_is_run_again_by_its_id)
 {
-    struct ran r =
-        run_bench(folder, "-q " TINY "--variant gtrxl,shaw --backend ref --workload decode "
-                          "--mem 9 --gate gru,output --clip 3 --pin none --seed 5");
+    struct ran r = must_bench("-q " TINY "--variant gtrxl,shaw --backend ref --workload decode "
+                              "--mem 9 --gate gru,output --clip 3 --pin none --seed 5");
     char first[TEXT_SIZE], id[TEXT_SIZE];
 
-    expect_exit(&r, 0);
     struct rows rows = latency_of("r/latest");
     cr_assert_eq(rows.n, 3);
     text_put(first, sizeof(first), ((struct latency_row *)rows.row)->run_id);
     for (size_t i = 0; i < rows.n; i++) { /* the latest run changes, the rows are still found */
         const struct latency_row *was = (struct latency_row *)rows.row + i;
-        r = bench_exits(folder, 0, NULL,
-                        "rerun %.10s -q --out r --max-time 0.003 --min-samples 3 --warmup-ms 0 "
-                        "--block-ms 0.5 --columns case_id,status",
-                        was->case_id);
+        r = must_bench("rerun %.10s -q --out r --max-time 0.003 --min-samples 3 --warmup-ms 0 "
+                       "--block-ms 0.5 --columns case_id,status",
+                       was->case_id);
         snprintf(id, sizeof(id), "%.20s,ok\n", was->case_id);
         cr_expect(strstr(r.out.data, id), "%s: %s", was->repro, r.out.data);
         struct rows again = latency_of("r/latest");
@@ -207,12 +198,10 @@ Test(ways, a_row_is_run_again_by_its_id)
 
 Test(ways, rerun_of_what_is_not_there)
 {
-    bench_exits(folder, 0, NULL,
-                "-q " TINY "--variant xl --backend ref --workload attn --seq 4,5 "
-                "--mem 0");
-    struct ran r = bench_exits(folder, 2, "bench: no case \"zzz\" in ", "rerun zzz --out r");
+    must_bench("-q " TINY "--variant xl --backend ref --workload attn --seq 4,5 --mem 0");
+    struct ran r = bench_exits(2, "bench: no case \"zzz\" in ", "rerun zzz --out r");
     expect_said(&r, "  -> see the column case_id of latency.csv");
-    bench_exits(folder, 2, "bench: more than one case \"\" in ", "rerun '' --out r");
+    bench_exits(2, "bench: more than one case \"\" in ", "rerun '' --out r");
 }
 
 /* oneDNN says what it does on stdout, where the rows are. */
@@ -227,10 +216,9 @@ Test(ways, libraries_are_silent)
     cr_assert_eq(setenv("ONEDNN_VERBOSE", "2", 1), 0);
     cr_assert_eq(setenv("MKL_VERBOSE", "1", 1), 0);
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        struct ran r = bench_exits(folder, 0, NULL,
-                                   "--variant xl --backend onednn --workload attn --seq 8 --mem "
-                                   "0 -q --format csv --columns backend --isolate %s " TINY,
-                                   ways[i]);
+        struct ran r = must_bench("--variant xl --backend onednn --workload attn --seq 8 --mem 0 "
+                                  "-q --format csv --columns backend --isolate %s " TINY,
+                                  ways[i]);
         cr_expect_str_eq(r.out.data, "backend\nonednn\n", "%s", ways[i]);
     }
 }
@@ -240,11 +228,10 @@ Test(ways, too_little_address_space, .timeout = 240)
 {
     if (SANITIZED || !backend_find("openblas"))
         cr_skip_test("needs OpenBLAS, and no sanitizer");
-    struct ran r =
-        shell_exits(folder, 1,
-                    "bench: too little address space for OpenBLAS, 128 MiB per thread  -> raise "
-                    "ulimit -v, or set OMP_NUM_THREADS\n",
-                    "ulimit -v 200000 && exec \"$BENCH\" --version");
+    struct ran r = shell_exits(1,
+                               "bench: too little address space for OpenBLAS, 128 MiB per thread  "
+                               "-> raise ulimit -v, or set OMP_NUM_THREADS\n",
+                               "ulimit -v 200000 && exec \"$BENCH\" --version");
     cr_expect_str_eq(r.out.data, "");
 }
 
@@ -256,11 +243,9 @@ Test(ways, small_stacks, .timeout = 600)
 {
     if (SANITIZED)
         cr_skip_test("frames are larger under sanitizers");
-    shell_exits(folder, 0, NULL,
-                "ulimit -s 256; export OMP_STACKSIZE=128k; exec \"$BENCH\" -q "
-                "--variant talking,xl --workload "
-                "layer --phase fwd_bwd --seq 160 --mem 0 --pin none " BRIEF
-                "--d-model 520 --threads 2");
+    must_shell("ulimit -s 256; export OMP_STACKSIZE=128k; exec \"$BENCH\" -q --variant talking,xl "
+               "--workload layer --phase fwd_bwd --seq 160 --mem 0 --pin none " BRIEF
+               "--d-model 520 --threads 2");
     struct rows rows = latency_of("r/latest");
     cr_expect_gt(rows.n, 0);
     cr_expect_eq(count_status(&rows, "ok"), (int)rows.n);
@@ -285,7 +270,7 @@ Test(ways, too_small_stacks)
     if (SANITIZED)
         cr_skip_test("needs small frames");
     for (size_t i = 0; i < ARRAY_LEN(small); i++) {
-        struct ran r = shell_exits(folder, small[i].code, NULL, small[i].line);
+        struct ran r = shell_exits(small[i].code, NULL, "%s", small[i].line);
         cr_expect(strstr(r.err.data, small[i].said) || strstr(r.out.data, small[i].said), "%s%s",
                   r.out.data, r.err.data); /* a case's are in its row */
     }
@@ -298,9 +283,8 @@ Test(ways, cool_down)
     struct timespec from, to;
 
     clock_gettime(CLOCK_MONOTONIC, &from);
-    struct ran r = run_bench(folder, "%s --seq 4,5,6 --cool-down 1", line);
+    must_bench("%s --seq 4,5,6 --cool-down 1", line);
     clock_gettime(CLOCK_MONOTONIC, &to);
-    expect_exit(&r, 0);
     const double s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
     cr_expect_geq(s, 2);
     struct rows rows = latency_of("r/latest");
@@ -308,5 +292,5 @@ Test(ways, cool_down)
         const double ratio = ((const struct latency_row *)rows.row)[i].clock_ratio;
         cr_expect(ratio > 0 && ratio < 1.5, "%g", ratio);
     }
-    bench_exits(folder, 2, NULL, "%s --seq 4 --cool-down -1", line);
+    bench_exits(2, NULL, "%s --seq 4 --cool-down -1", line);
 }

@@ -55,9 +55,8 @@ Test(widths, help_fits)
 
 Test(widths, one_variant_of_the_list)
 {
-    struct ran r = bench_exits(folder, 0, NULL,
-                               "list variants --variant roformer,xl --format csv --columns "
-                               "variant,alias");
+    struct ran r =
+        must_bench("list variants --variant roformer,xl --format csv --columns variant,alias");
     cr_expect_str_eq(r.out.data, "variant,alias\nrope,roformer\nxl,\n");
 }
 
@@ -69,14 +68,10 @@ Test(widths, variants_of_a_word)
                                            {"base", "--variant base"},
                                            {"roformer,xl", "--variant rope,xl"}};
     static const char *const columns = "--format csv --columns family,variant";
-    char line[160];
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        snprintf(line, sizeof(line), "list variants %s %s", words[i][0], columns);
-        struct ran r = run_bench(folder, "%s", line);
-        snprintf(line, sizeof(line), "list variants %s %s", words[i][1], columns);
-        struct ran same = run_bench(folder, "%s", line);
-        expect_exit(&r, 0);
+        struct ran r = must_bench("list variants %s %s", words[i][0], columns);
+        struct ran same = run_bench("list variants %s %s", words[i][1], columns);
         cr_expect_str_eq(r.out.data, same.out.data, "%s", words[i][0]);
         cr_expect(i > 1 || (strstr(r.out.data, "\nsparse,") && !strstr(r.out.data, "\nfull,")),
                   "%s", r.out.data);

@@ -301,7 +301,7 @@ Test(compare, refuses)
         make_first(&dir);
         damage(dir.path, faults[i].file, faults[i].from, faults[i].to);
         REFUSED(run_read(&r, dir.path, &failure), E_IO, faults[i].says);
-        bench_exits(folder, 7, faults[i].says, "compare %s %s", dir.path, dir.path);
+        bench_exits(7, faults[i].says, "compare %s %s", dir.path, dir.path);
         folder_remove(), folder_make();
     }
 }
@@ -315,17 +315,17 @@ Test(compare, command)
     make_first(&dir[0]);
     make_second(&dir[1], 1300, 100, "host");
     make_second(&dir[2], 1300, 101, "elsewhere");
-    struct ran r = bench_exits(folder, 0, "unpaired", "compare %s %s", dir[0].path, dir[1].path);
+    struct ran r = bench_exits(0, "unpaired", "compare %s %s", dir[0].path, dir[1].path);
     HAS(r.out.data, "slower", "30.000");
-    r = bench_exits(folder, 0, NULL, "compare %s %s --format table", dir[0].path, dir[1].path);
+    r = must_bench("compare %s %s --format table", dir[0].path, dir[1].path);
     HAS(r.out.data, "+30.0 % [+30.0 +30.0] slower");
-    r = bench_exits(folder, 4, "another machine (CPU", "compare %s %s", dir[0].path, dir[2].path);
+    r = bench_exits(4, "another machine (CPU", "compare %s %s", dir[0].path, dir[2].path);
     cr_expect(strstr(r.out.data, "other machine") && !strstr(r.out.data, "slower"), "%s",
               r.out.data);
     cr_expect(strstr(r.out.data, "arena"), "bytes are compared all the same: %s", r.out.data);
-    bench_exits(folder, 2, NULL, "compare %s", dir[0].path);
-    bench_exits(folder, 7, NULL, "compare %s nowhere", dir[0].path);
-    bench_exits(folder, 2, NULL, "compare --base one %s", dir[0].path);
+    bench_exits(2, NULL, "compare %s", dir[0].path);
+    bench_exits(7, NULL, "compare %s nowhere", dir[0].path);
+    bench_exits(2, NULL, "compare --base one %s", dir[0].path);
 }
 
 Test(compare, unchecked_rows_are_refused)
@@ -336,7 +336,7 @@ Test(compare, unchecked_rows_are_refused)
     made_row(&dir, &base, "host", "ok", "unchecked few", 1);
     made_sample(&dir, base.id, 0, 1000, 0);
     made_close(&dir, "host", "CPU");
-    bench_exits(folder, 4, "1 unchecked row", "compare --axis backend %s", dir.path);
+    bench_exits(4, "1 unchecked row", "compare --axis backend %s", dir.path);
 }
 
 /* What `auto` means for a context has changed: rows of both meanings are other cases. */
@@ -344,22 +344,21 @@ Test(compare, contexts_held_otherwise)
 {
     static const char sweep[] = TINY "--variant xl,gla --backend ref --seq 8 --mem 0,8 ";
 
-    bench_exits(folder, 0, NULL, "%s --mem-kind hidden,state --out old", sweep);
-    bench_exits(folder, 0, NULL, "%s --out new", sweep);
-    struct ran r = bench_exits(folder, 0, "note: 4 rows without a partner (2 old, 2 new)",
+    must_bench("%s --mem-kind hidden,state --out old", sweep);
+    must_bench("%s --out new", sweep);
+    struct ran r = bench_exits(0, "note: 4 rows without a partner (2 old, 2 new)",
                                "compare old/latest new/latest");
     expect_said(&r,
                 "note: 2 cases differ only in where the context is, such as hidden in old, kv in "
                 "new  -> measure with --mem-kind hidden");
-    bench_exits(folder, 0, NULL,
-                TINY "--variant xl --backend ref --seq 4 --mem 8 --mem-kind hidden,kv --out both");
-    bench_exits(folder, 0, NULL, TINY "--variant xl --backend ref --seq 4 --mem 8 --out one");
-    r = run_bench(folder, "compare both/latest one/latest"); /* kv has its partner */
+    must_bench(TINY "--variant xl --backend ref --seq 4 --mem 8 --mem-kind hidden,kv --out both");
+    must_bench(TINY "--variant xl --backend ref --seq 4 --mem 8 --out one");
+    r = run_bench("compare both/latest one/latest"); /* kv has its partner */
     expect_said(&r, "note: 1 row without a partner (1 old, 0 new)");
     cr_expect_null(strstr(r.err.data, "where the context is"), "%s", r.err.data);
-    r = run_bench(folder, "compare new/latest new/latest");
+    r = run_bench("compare new/latest new/latest");
     cr_expect_null(strstr(r.err.data, "where the context is"), "%s", r.err.data);
-    r = run_bench(folder, "history old/latest new/latest --filter variant:xl");
+    r = run_bench("history old/latest new/latest --filter variant:xl");
     HAS(r.err.data, "some differ only in mem_kind  -> measure with one --mem-kind");
 }
 
@@ -373,7 +372,7 @@ Test(compare, nothing_in_common)
         made_sample(&dir[s], s ? base.id : longer.id, 0, 1000, 0);
         made_close(&dir[s], "host", "CPU");
     }
-    bench_exits(folder, 77, NULL, "compare %s %s", dir[0].path, dir[1].path);
+    bench_exits(77, NULL, "compare %s %s", dir[0].path, dir[1].path);
 }
 
 /* On a terminal: no line is too wide, a reason stands once, and what is said by pairs says so. */
@@ -388,9 +387,8 @@ static void compare_backends(void *arg)
 Test(compare, fits_the_terminal)
 {
     static const int widths[] = {80, 100, 200};
-    struct ran r =
-        run_bench(folder, TINY "--variant xl,shaw --backend ref,openblas," SIMD " --workload "
-                               "attn,layer --seq 8,12 --mem 8");
+    struct ran r = run_bench(TINY "--variant xl,shaw --backend ref,openblas," SIMD
+                                  " --workload attn,layer --seq 8,12 --mem 8");
 
     if (r.code == 6)
         cr_skip_test("a backend is not usable here");
@@ -412,23 +410,22 @@ Test(compare, of_a_sweep)
     static const char *const formats[] = {"table", "csv", "jsonl", "json", "md", "tex"};
     struct ran table, md, tex;
 
-    bench_exits(folder, 0, NULL, TINY "--variant xl,shaw --backend ref --seq 8 --mem 8");
+    must_bench(TINY "--variant xl,shaw --backend ref --seq 8 --mem 8");
     for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
-        struct ran r = bench_exits(
-            folder, 0, NULL, "compare --axis variant --base xl r/latest --format %s", formats[i]);
+        struct ran r =
+            must_bench("compare --axis variant --base xl r/latest --format %s", formats[i]);
         cr_expect(strstr(r.out.data, "shaw"), "%s: %s", formats[i], r.out.data);
     }
-    bench_exits(folder, 0, NULL, TINY "--variant xl,shaw --backend ref --seq 8,12 --mem 8");
-    table = run_bench(folder, "compare --axis variant --base xl r/latest --format table");
-    md = run_bench(folder, "compare --axis variant --base xl r/latest --format md");
-    tex = run_bench(folder, "compare --axis variant --base xl r/latest --format tex");
+    must_bench(TINY "--variant xl,shaw --backend ref --seq 8,12 --mem 8");
+    table = run_bench("compare --axis variant --base xl r/latest --format table");
+    md = run_bench("compare --axis variant --base xl r/latest --format md");
+    tex = run_bench("compare --axis variant --base xl r/latest --format tex");
     cr_expect_eq(expect_pasted(table.out.data, md.out.data, tex.out.data), 3, "%s", md.out.data);
     HAS(md.out.data, "geometric mean of 2");
-    struct ran r =
-        bench_exits(folder, 0, NULL, "compare --axis variant --base xl r/latest --filter 'seq>8'");
+    struct ran r = must_bench("compare --axis variant --base xl r/latest --filter 'seq>8'");
     cr_expect(strstr(r.out.data, "seq=12") && !strstr(r.out.data, "seq=8"), "%s", r.out.data);
-    bench_exits(folder, 2, NULL, "compare r/latest r/latest --filter backend:nope");
-    r = run_bench(folder, "compare --axis variant --base xl r/latest --format table");
+    bench_exits(2, NULL, "compare r/latest r/latest --filter backend:nope");
+    r = run_bench("compare --axis variant --base xl r/latest --format table");
     cr_expect(strstr(r.out.data, "geometric mean of 2: shaw") && !strstr(r.err.data, "mean"),
               "the conclusion stands below its table: %s%s", r.out.data, r.err.data);
 }
@@ -450,13 +447,12 @@ Test(compare, with_the_run_before)
         made_close(&dir, "host", "CPU");
         cr_assert_eq(rename(dir.path, in_folder(runs[i].name)), 0);
     }
-    shell_exits(folder, 0, "note: compared with ./2, the run before that has its cases",
+    shell_exits(0, "note: compared with ./2, the run before that has its cases",
                 "ln -sf 4 latest; \"$BENCH\" compare latest --format csv");
-    struct ran r = run_bench(folder, "compare ./5/ --format csv"); /* a run may have more cases */
+    struct ran r = run_bench("compare ./5/ --format csv"); /* a run may have more cases */
     expect_said(&r, "note: compared with ./4, ");
-    bench_exits(folder, 2, "no run before ./1 has its cases  -> bench compare OLD ./1",
-                "compare ./1");
-    bench_exits(folder, 7, "\"nope\" is neither a run's folder nor a baseline", "compare nope");
-    r = run_bench(folder, "compare 3 --axis backend");
+    bench_exits(2, "no run before ./1 has its cases  -> bench compare OLD ./1", "compare ./1");
+    bench_exits(7, "\"nope\" is neither a run's folder nor a baseline", "compare nope");
+    r = run_bench("compare 3 --axis backend");
     cr_expect_null(strstr(r.err.data, "compared with"), "%s", r.err.data);
 }

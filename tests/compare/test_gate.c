@@ -167,9 +167,9 @@ Test(gate, of_a_program_with_itself)
 {
     write_clock("old", 1e6, "");
 
-    bench_exits(folder, 0, "gate: 1 case, 0 slower, 0 faster, 1 same, 0 unclear",
+    bench_exits(0, "gate: 1 case, 0 slower, 0 faster, 1 same, 0 unclear",
                 "gate --exec old=old --exec new=old --summary s.md " ONE_CASE);
-    struct ran r = run_shell(folder, "cat s.md");
+    struct ran r = run_shell("cat s.md");
     HAS(r.out.data, "## bench gate: no regression", "gate --exec old=old --exec new=old");
 }
 
@@ -177,8 +177,8 @@ Test(gate, of_a_program_with_itself)
 Test(gate, summary_names_both_programs)
 {
     char is[160];
-    struct ran r = run_shell(
-        folder, "\"$BENCH\" gate --exec old=\"$BENCH\" --summary s.md -q " ONE_CASE "; cat s.md");
+    struct ran r =
+        run_shell("\"$BENCH\" gate --exec old=\"$BENCH\" --summary s.md -q " ONE_CASE "; cat s.md");
 
     snprintf(is, sizeof(is), "bench` bench %s (%s", build_version, build_commit);
     const char *const first = strstr(r.out.data, is);
@@ -191,13 +191,13 @@ Test(gate, finds_slower_and_faster)
     write_clock("old", 1e6, "");
     write_clock("slow", 1.07e6, "");
 
-    bench_exits(folder, 3, "slower in the second round",
+    bench_exits(3, "slower in the second round",
                 "gate --exec old=old --exec new=slow --summary s.md " ONE_CASE);
-    struct ran r = run_shell(folder, "cat s.md");
+    struct ran r = run_shell("cat s.md");
     HAS(r.out.data, "## bench gate: regression");
-    bench_exits(folder, 0, "1 faster", "gate --exec old=slow --exec new=old " ONE_CASE);
-    bench_exits(folder, 0, "1 same", "gate --threshold 8 --exec old=old --exec new=slow " ONE_CASE);
-    r = bench_exits(folder, 0, NULL, "compare --exec old=old --exec new=slow " ONE_CASE);
+    bench_exits(0, "1 faster", "gate --exec old=slow --exec new=old " ONE_CASE);
+    bench_exits(0, "1 same", "gate --threshold 8 --exec old=old --exec new=slow " ONE_CASE);
+    r = must_bench("compare --exec old=old --exec new=slow " ONE_CASE);
     HAS(r.out.data, "7.000");
 }
 
@@ -208,7 +208,7 @@ Test(gate, again_is_the_old_program_linked_once_more)
     write_clock("again", 1.04e6, "");
     write_clock("slow", 1.07e6, "");
     const struct ran r = bench_exits(
-        folder, 0, "1 same", "gate --exec old=old --exec new=slow --exec again=again " ONE_CASE);
+        0, "1 same", "gate --exec old=old --exec new=slow --exec again=again " ONE_CASE);
     HAS(r.out.data, ",same,12,");
 }
 
@@ -220,10 +220,9 @@ Test(gate, what_does_not_repeat_is_unclear)
                 "        n = len([x for x in os.listdir('.') if x.startswith('launch')])\n"
                 "        open('launch%d' % os.getpid(), 'w').close()\n"
                 "        w[1] = w[2] = '2e6' if n <= 2 else '1e6'\n");
-    struct ran r =
-        bench_exits(folder, 0, "1 unclear", "gate --exec old=old --exec new=moody " ONE_CASE);
+    struct ran r = bench_exits(0, "1 unclear", "gate --exec old=old --exec new=moody " ONE_CASE);
     HAS(r.out.data, "not confirmed");
-    shell_exits(folder, 4, NULL,
+    shell_exits(4, NULL,
                 "rm launch*; \"$BENCH\" gate --strict --exec old=old --exec new=moody " ONE_CASE);
 }
 
@@ -231,7 +230,7 @@ Test(gate, more_bytes_are_a_regression)
 {
     write_clock("old", 1e6, "");
     write_clock("fat", 1e6, "    if w[0] == 'arena_bytes':\n        w[1] = '4321'\n");
-    struct ran r = bench_exits(folder, 3, NULL, "gate --exec old=old --exec new=fat " ONE_CASE);
+    struct ran r = bench_exits(3, NULL, "gate --exec old=old --exec new=fat " ONE_CASE);
     HAS(r.out.data, "arena", "changed");
 }
 
@@ -239,7 +238,7 @@ Test(gate, wrong_numbers_outrank_everything)
 {
     write_clock("old", 1e6, "");
     write_clock("wrong", 2e6, "    if w[0] == 'max_rel_err':\n        w[1] = '0.5'\n");
-    struct ran r = bench_exits(folder, 5, NULL, "gate --exec old=old --exec new=wrong " ONE_CASE);
+    struct ran r = bench_exits(5, NULL, "gate --exec old=old --exec new=wrong " ONE_CASE);
     HAS(r.out.data, "new max_rel_err");
 }
 
@@ -248,7 +247,7 @@ Test(gate, a_program_that_dies_is_a_failure)
     write_clock("old", 1e6, "");
     write_program("dead", "    sys.exit(9)\n");
 
-    bench_exits(folder, 1, NULL, "gate --exec old=old --exec new=dead " ONE_CASE);
+    bench_exits(1, NULL, "gate --exec old=old --exec new=dead " ONE_CASE);
 }
 
 Test(gate, refuses)
@@ -279,7 +278,7 @@ Test(gate, refuses)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
-        bench_exits(folder, faults[i].code, faults[i].says, "%s", faults[i].words);
+        bench_exits(faults[i].code, faults[i].says, "%s", faults[i].words);
     }
 }
 
@@ -288,53 +287,49 @@ Test(gate, plain_command_lines)
 {
 #define PLAIN "gate --plain --min-samples 7 --warmup-ms 0 --block-ms 1 --format csv "
 #define COUNT_TO(n) "\"i=0,; i=0; while [ \\$i -lt " n " ]; do i=\\$((i + 1)); done\" "
-    struct ran r = shell_exits(folder, 3, "gate: 1 case, 1 slower",
+    struct ran r = shell_exits(3, "gate: 1 case, 1 slower",
                                "\"$BENCH\" " PLAIN
                                "--summary s.md --exec old=" COUNT_TO("1000") "--exec new=" COUNT_TO(
                                    "40000") "&& exit; code=$?; cat s.md; exit $code");
     HAS(r.out.data, "whole run,old,new,", ",slower,", "each of whole runs, threshold",
         "new `i=0,; i=0; while [ $i -lt 40000 ]");
-    shell_exits(folder, 0, "gate: 1 case, 0 slower, 1 faster",
+    shell_exits(0, "gate: 1 case, 0 slower, 1 faster",
                 "\"$BENCH\" " PLAIN "--exec old=" COUNT_TO("40000") "--exec new=" COUNT_TO("1000"));
-    bench_exits(folder, 0, "1 case, 0 slower, 0 faster",
+    bench_exits(0, "1 case, 0 slower, 0 faster",
                 PLAIN "--threshold 900 --exec old=true --exec new=true");
-    bench_exits(folder, 1, "new ended with exit code 3  -> run it by hand: exit 3",
+    bench_exits(1, "new ended with exit code 3  -> run it by hand: exit 3",
                 PLAIN "--exec old=true --exec new='exit 3'");
-    bench_exits(folder, 1, "ended with signal 9", PLAIN "--exec old='kill -9 $$' --exec new=true");
+    bench_exits(1, "ended with signal 9", PLAIN "--exec old='kill -9 $$' --exec new=true");
 }
 
 /* What a run started ends with it. */
 Test(gate, plain_interrupted)
 {
-    struct program p = start_bench(
-        folder, PLAIN "--exec old='(sleep 1000; true) & echo $! >id; wait' --exec new=true");
+    struct program p =
+        start_bench(PLAIN "--exec old='(sleep 1000; true) & echo $! >id; wait' --exec new=true");
 
-    run_shell(folder, "until test -s id; do sleep 0.1; done");
+    run_shell("until test -s id; do sleep 0.1; done");
     kill(p.pid, SIGTERM);
     const struct ran r = finish_bench(&p);
     expect_exit(&r, 143);
-    shell_exits(folder, 1, NULL,
-                "sleep 0.2; grep -qs '^State:.[^Z]' /proc/$(cat id)/status || exit 1");
+    shell_exits(1, NULL, "sleep 0.2; grep -qs '^State:.[^Z]' /proc/$(cat id)/status || exit 1");
 }
 
 /* One text under one checkpoint: |dNLL| <= 1e-4, without statistics. */
 Test(gate, another_perplexity_is_a_regression)
 {
-    shell_exits(folder, 0, NULL,
-                "seq 1 3000 >text; exec \"$BENCH\" train --variant xl --backend "
-                "ref --corpus text --ckpt m.safetensors --seq 8 --mem 8 "
-                "--layers 1 --d-model 32 --heads 2 --steps 1 --threads 1 -q");
+    must_shell(
+        "seq 1 3000 >text; exec \"$BENCH\" train --variant xl --backend ref --corpus text --ckpt "
+        "m.safetensors --seq 8 --mem 8 --layers 1 --d-model 32 --heads 2 --steps 1 --threads 1 -q");
     write_clock("old", 1e6, "");
     write_clock("near", 1e6, "    if w[0] == 'nll':\n        w[1] = str(float(w[1]) + 9e-5)\n");
     write_clock("far", 1e6, "    if w[0] == 'nll':\n        w[1] = str(float(w[1]) - 2e-4)\n");
-    struct ran r =
-        bench_exits(folder, 0, NULL,
-                    "gate --exec old=old --exec new=near --ckpt m.safetensors --corpus text "
-                    "--bytes 300 " ONE_CASE);
+    struct ran r = must_bench("gate --exec old=old --exec new=near --ckpt m.safetensors --corpus "
+                              "text --bytes 300 " ONE_CASE);
     HAS(r.out.data, "perplexity seq=8 mem=0");
-    r = bench_exits(folder, 3, NULL,
-                    "gate --exec old=old --exec new=far --ckpt m.safetensors --corpus text "
-                    "--bytes 300 " ONE_CASE);
+    r = bench_exits(3, NULL,
+                    "gate --exec old=old --exec new=far --ckpt m.safetensors --corpus text --bytes "
+                    "300 " ONE_CASE);
     HAS(r.out.data, "NLL");
 }
 
@@ -344,9 +339,9 @@ Test(gate, instructions_need_valgrind)
 {
     if (count_ready(&failure) != OK)
         cr_skip_test("%s", failure.msg);
-    shell_exits(folder, 6, "valgrind",
-                "PATH=/nowhere exec \"$BENCH\" gate --instructions "
-                "--exec old=\"$BENCH\" " ONE_CASE);
+    shell_exits(
+        6, "valgrind",
+        "PATH=/nowhere exec \"$BENCH\" gate --instructions --exec old=\"$BENCH\" " ONE_CASE);
 }
 
 Test(gate, counts_repeat_exactly)
@@ -358,11 +353,10 @@ Test(gate, counts_repeat_exactly)
 #endif
     if (count_ready(&failure) != OK)
         cr_skip_test("%s", failure.msg);
-    struct ran r = run_shell(
-        folder, "exec \"$BENCH\" gate --instructions --exec old=\"$BENCH\" --threshold 900 "
-                "--format csv --columns before_instructions,after_instructions " ONE_CASE);
+    struct ran r =
+        must_shell("exec \"$BENCH\" gate --instructions --exec old=\"$BENCH\" --threshold 900 "
+                   "--format csv --columns before_instructions,after_instructions " ONE_CASE);
     double before = 0, after = -1;
-    expect_exit(&r, 0);
     cr_assert_eq(sscanf(r.out.data, "%*[^\n]\n%lf,%lf", &before, &after), 2, "%s", r.out.data);
     cr_expect(before > 1000 && fabs(after / before - 1) < 0.001, "%s", r.out.data);
 }

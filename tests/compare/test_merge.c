@@ -55,8 +55,8 @@ Test(merge, shard_words)
     static const char *const bad[] = {"0/2", "3/2", "1", "1/", "/2", "a/b", "1/2x", "-1/2", "1/0"};
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        bench_exits(folder, 2, "not I/N", "list cases --shard %s", bad[i]);
-    bench_exits(folder, 2, "the plan has 2 groups only  -> use at most 2 shards",
+        bench_exits(2, "not I/N", "list cases --shard %s", bad[i]);
+    bench_exits(2, "the plan has 2 groups only  -> use at most 2 shards",
                 "list cases --seq 4,8 --mem 0 --shard 1/3");
 }
 
@@ -84,15 +84,15 @@ static bool same_row(const struct table *t, const void *a, const void *b, const 
 
 Test(merge, is_the_unsharded_run)
 {
-    bench_exits(folder, 0, NULL, SWEEP "--out whole");
+    must_bench(SWEEP "--out whole");
     for (int i = 1; i <= 3; i++)
-        bench_exits(folder, 0, NULL, SWEEP "--out s%d --shard %d/3", i, i);
-    bench_exits(folder, 0, NULL, "merge s2/latest s3/latest s1/latest --out merged");
+        must_bench(SWEEP "--out s%d --shard %d/3", i, i);
+    must_bench("merge s2/latest s3/latest s1/latest --out merged");
     const enum table_id ids[] = {TABLE_LATENCY, TABLE_MEMORY};
     for (size_t k = 0; k < ARRAY_LEN(ids); k++) {
         const struct table *t = &tables[ids[k]];
-        struct rows whole = must_read(folder, "whole/latest", ids[k]);
-        struct rows merged = must_read(folder, "merged/latest", ids[k]);
+        struct rows whole = must_read("whole/latest", ids[k]);
+        struct rows merged = must_read("merged/latest", ids[k]);
         cr_assert(whole.n == 16 && merged.n == whole.n, "%zu and %zu rows", whole.n, merged.n);
         for (size_t i = 0; i < whole.n; i++) {
             const char *a = (char *)whole.row + i * t->row_size;
@@ -105,15 +105,15 @@ Test(merge, is_the_unsharded_run)
             cr_expect_eq(w[i].arena_peak_bytes, m[i].arena_peak_bytes);
     }
     /* It has samples: a merged run can be compared. */
-    bench_exits(folder, 0, NULL, "compare --axis variant --base xl merged/latest");
+    must_bench("compare --axis variant --base xl merged/latest");
 }
 
 Test(merge, refuses)
 {
     for (int i = 1; i <= 2; i++)
-        bench_exits(folder, 0, NULL, SWEEP "--out s%d --shard %d/2", i, i);
-    bench_exits(folder, 0, NULL, SWEEP "--out other --shard 2/2 --seed 5");
-    bench_exits(folder, 0, NULL, SWEEP "--out whole");
+        must_bench(SWEEP "--out s%d --shard %d/2", i, i);
+    must_bench(SWEEP "--out other --shard 2/2 --seed 5");
+    must_bench(SWEEP "--out whole");
     static const struct {
         int code;
         char words[80], says[60];
@@ -128,21 +128,18 @@ Test(merge, refuses)
         {7, "merge s1/latest nowhere", "nowhere"},
     };
     for (size_t i = 0; i < ARRAY_LEN(faults); i++)
-        bench_exits(folder, faults[i].code, faults[i].says, "%s --out merged", faults[i].words);
-    shell_exits(folder, 1, NULL, "test -e merged");
+        bench_exits(faults[i].code, faults[i].says, "%s --out merged", faults[i].words);
+    shell_exits(1, NULL, "test -e merged");
 }
 
 /* A shard with the rows of one group as another machine would have them. */
 static void edit_host(const char *run)
 {
-    char line[400];
 
-    snprintf(line, sizeof(line),
-             "cd %s/latest && host=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "
-             "\"host_id\") at = i } NR == 2 { print $at }' latency.csv) && "
-             "sed -i \"s/$host/00000000000000ff/g\" *.csv run.json",
-             run);
-    shell_exits(folder, 0, NULL, line);
+    must_shell("cd %s/latest && host=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "
+               "\"host_id\") at = i } NR == 2 { print $at }' latency.csv) && sed -i "
+               "\"s/$host/00000000000000ff/g\" *.csv run.json",
+               run);
 }
 
 static size_t rows_of_other(const struct rows *latency)
@@ -161,34 +158,32 @@ Test(merge, unlike_machines)
     struct ran r;
 
     for (int i = 1; i <= 2; i++)
-        bench_exits(folder, 0, NULL,
-                    "--variant xl --backend ref --workload attn --seq 4 --mem 0 --batch 1,2 " TINY
-                    "-q --out s%d --shard %d/2",
-                    i, i);
+        must_bench("--variant xl --backend ref --workload attn --seq 4 --mem 0 --batch 1,2 " TINY
+                   "-q --out s%d --shard %d/2",
+                   i, i);
     edit_host("s2");
-    bench_exits(folder, 0, "00000000000000ff", "merge s1/latest s2/latest --out merged");
-    struct rows latency = must_read(folder, "merged/latest", TABLE_LATENCY);
-    struct rows env = must_read(folder, "merged/latest", TABLE_ENV);
+    bench_exits(0, "00000000000000ff", "merge s1/latest s2/latest --out merged");
+    struct rows latency = must_read("merged/latest", TABLE_LATENCY);
+    struct rows env = must_read("merged/latest", TABLE_ENV);
     cr_expect_eq(latency.n, 2);
     cr_expect_eq(rows_of_other(&latency), 1);
     cr_expect_eq(env.n, 2);
-    r = bench_exits(folder, 4, "two machines", "compare --axis batch --format csv merged/latest");
+    r = bench_exits(4, "two machines", "compare --axis batch --format csv merged/latest");
     HAS(r.out.data, "other machine");
 }
 
 Test(merge, of_some_shards)
 {
-    bench_exits(folder, 0, NULL, SWEEP "--out s2 --shard 2/4");
-    struct ran r =
-        bench_exits(folder, 0, "shard 1/4 is missing", "merge s2/latest --out merged --partial");
+    must_bench(SWEEP "--out s2 --shard 2/4");
+    struct ran r = bench_exits(0, "shard 1/4 is missing", "merge s2/latest --out merged --partial");
     expect_said(&r, "shard 3/4 is missing");
     expect_said(&r, "shard 4/4 is missing");
-    struct rows a = must_read(folder, "s2/latest", TABLE_LATENCY),
-                b = must_read(folder, "merged/latest", TABLE_LATENCY);
+    struct rows a = must_read("s2/latest", TABLE_LATENCY),
+                b = must_read("merged/latest", TABLE_LATENCY);
     cr_expect(a.n > 0 && a.n == b.n, "%zu and %zu rows", a.n, b.n);
-    r = run_bench(folder, "export --to fom merged/latest");
+    r = run_bench("export --to fom merged/latest");
     HAS(r.out.data, "bench: 0 wrong, 0 failed, not finished\n");
-    bench_exits(folder, 2, NULL, "merge s2/latest s2/latest --out twice --partial");
+    bench_exits(2, NULL, "merge s2/latest s2/latest --out twice --partial");
 }
 
 /* ---- baselines ----------------------------------------------------------------------------- */
@@ -197,20 +192,20 @@ Test(merge, of_some_shards)
 
 Test(baseline, is_saved_compared_shown_and_removed)
 {
-    bench_exits(folder, 0, NULL, ONE "--save-baseline main");
-    bench_exits(folder, 2, "baseline \"main\" exists", ONE "--save-baseline main");
-    struct ran r = bench_exits(folder, 0, "xl attn seq=4 mem=0 ref", ONE "--baseline main");
+    must_bench(ONE "--save-baseline main");
+    bench_exits(2, "baseline \"main\" exists", ONE "--save-baseline main");
+    struct ran r = bench_exits(0, "xl attn seq=4 mem=0 ref", ONE "--baseline main");
     cr_expect(!strstr(r.out.data, "old"), "standard output is the latency rows only");
-    bench_exits(folder, 2, NULL, "baseline save main --out r");
-    bench_exits(folder, 0, NULL, "baseline save main --force --out r");
-    bench_exits(folder, 0, NULL, "baseline save second --out r");
-    r = run_bench(folder, "baseline list --out r --format csv");
+    bench_exits(2, NULL, "baseline save main --out r");
+    must_bench("baseline save main --force --out r");
+    must_bench("baseline save second --out r");
+    r = run_bench("baseline list --out r --format csv");
     HAS(r.out.data, "\nmain,yes,", "\nsecond,yes,");
-    bench_exits(folder, 0, NULL, "compare main second --out r");
-    r = run_bench(folder, "baseline show main --out r --format csv");
+    must_bench("compare main second --out r");
+    r = run_bench("baseline show main --out r --format csv");
     HAS(r.out.data, "ref,attn");
-    bench_exits(folder, 0, NULL, "baseline rm main --out r");
-    bench_exits(folder, 4, NULL, "baseline show main --out r");
+    must_bench("baseline rm main --out r");
+    bench_exits(4, NULL, "baseline show main --out r");
 }
 
 Test(baseline, missing_or_of_another_machine)
@@ -218,16 +213,16 @@ Test(baseline, missing_or_of_another_machine)
     struct rundir dir;
     const struct made_case c = {"v", "ref", "1111", 4, 1000};
 
-    bench_exits(folder, 4, "no baseline \"main\"", ONE "--baseline main");
+    bench_exits(4, "no baseline \"main\"", ONE "--baseline main");
     made_open(&dir, "aaaa");
     made_row(&dir, &c, "0123456789abcdef", "ok", "", 1);
     made_sample(&dir, c.id, 0, 1000, 0);
     made_close(&dir, "0123456789abcdef", "Another CPU");
-    struct ran r = bench_exits(folder, 7, NULL, "baseline save main %s --out r",
-                               dir.path); /* r does not exist yet */
-    shell_exits(folder, 0, NULL, "mkdir r");
-    bench_exits(folder, 0, NULL, "baseline save main %s --out r", dir.path);
-    r = bench_exits(folder, 4, "baseline \"main\" is from another machine (Another CPU, here ",
+    struct ran r =
+        bench_exits(7, NULL, "baseline save main %s --out r", dir.path); /* r does not exist yet */
+    must_shell("mkdir r");
+    must_bench("baseline save main %s --out r", dir.path);
+    r = bench_exits(4, "baseline \"main\" is from another machine (Another CPU, here ",
                     ONE "--baseline main");
     cr_expect(r.out.n == 0, "nothing measured, nothing compared: %s", r.out.data);
 }
@@ -250,7 +245,7 @@ Test(baseline, refuses)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(faults); i++)
-        bench_exits(folder, faults[i].code, faults[i].says, "%s", faults[i].words);
-    bench_exits(folder, 0, NULL, ONE "--no-check");
-    bench_exits(folder, 4, "unchecked", "baseline save x --out r");
+        bench_exits(faults[i].code, faults[i].says, "%s", faults[i].words);
+    must_bench(ONE "--no-check");
+    bench_exits(4, "unchecked", "baseline save x --out r");
 }

@@ -110,8 +110,7 @@ Test(merge_tables, every_table_is_of_the_merged_run)
         for (int i = 1; i <= n; i++)
             made_shard(path[n - i], i, n); /* given in the opposite order */
         snprintf(out, sizeof(out), "merged%d", n);
-        bench_exits(folder, 0, NULL, "merge %s %s %s --raw csv --out %s", path[0], path[1], path[2],
-                    out);
+        must_bench("merge %s %s %s --raw csv --out %s", path[0], path[1], path[2], out);
         snprintf(merged, sizeof(merged), "%s/%s/latest", folder, out);
         const struct run run = must_run(merged);
         expect_cases(&run);

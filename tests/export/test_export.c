@@ -33,7 +33,7 @@ static struct ran exported(const char *to)
     struct rundir dir;
 
     make_run(&dir);
-    struct ran r = bench_exits(folder, 0, NULL, "export --to %s %s", to, dir.path);
+    struct ran r = must_bench("export --to %s %s", to, dir.path);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     return r;
 }
@@ -145,9 +145,9 @@ Test(export, figures_of_merit_of_a_sweep)
                    {2, "--dry-run --format fom"},
                    {2, "--format fom --columns variant"},
                    {2, "plot --format fom"}};
-    struct ran r = run_bench(folder, "--variant xl,vanilla --backend ref --workload attn --seq 4 "
-                                     "--mem 0 --ckpt none -q --format fom " TINY);
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    struct ran r = run_bench("--variant xl,vanilla --backend ref --workload attn --seq 4 --mem 0 "
+                             "--ckpt none -q --format fom " TINY);
+    struct rows rows = must_read("r/latest", TABLE_LATENCY);
     const struct latency_row *const row = rows.row;
 
     expect_exit(&r, 0);
@@ -161,7 +161,7 @@ Test(export, figures_of_merit_of_a_sweep)
     cr_expect_eq(count_of(r.out.data, "\n"), 7, "a name, a time, an arena of each: %s", r.out.data);
     expect_last_line(&r, "bench: all ok\n");
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        bench_exits(folder, refused[i].code, NULL, "%s", refused[i].words);
+        bench_exits(refused[i].code, NULL, "%s", refused[i].words);
     }
 }
 
@@ -190,15 +190,15 @@ static void expect_verdict(const char *const status[], int64_t exit_code, const 
     MUST(rundir_close(&dir, &failure));
     env.exit_code = exit_code;
     MUST(rundir_env(&dir, &env, &failure));
-    struct ran r = bench_exits(folder, 0, NULL, "export --to fom %s", dir.path);
+    struct ran r = must_bench("export --to fom %s", dir.path);
     expect_last_line(&r, line);
-    r = bench_exits(folder, 0, NULL, "export --to junit %s", dir.path);
+    r = must_bench("export --to junit %s", dir.path);
     cr_expect_eq(strstr(r.out.data, "failures=\"0\" errors=\"0\"") != NULL,
                  strcmp(line, "bench: all ok\n") == 0, "%s of %s", r.out.data, line);
     char tests[32];
     snprintf(tests, sizeof(tests), "tests=\"%d\"", count_of(r.out.data, "<testcase "));
     HAS(r.out.data, tests);
-    r = run_bench(folder, "export --to openmetrics %s", dir.path);
+    r = run_bench("export --to openmetrics %s", dir.path);
     cr_expect_eq(strstr(r.out.data, "\nbench_run_ended 1\n") != NULL, !strstr(line, "not finished"),
                  "%s of %s", r.out.data, line);
 }
@@ -246,7 +246,7 @@ static void make_one(struct rundir *dir, enum table_id table, const char *status
 
 static struct ran of_one(const struct rundir *dir, const char *to)
 {
-    struct ran r = bench_exits(folder, 0, NULL, "export --to %s %s", to, dir->path);
+    struct ran r = must_bench("export --to %s %s", to, dir->path);
     return r;
 }
 
@@ -374,7 +374,7 @@ Test(export, a_bad_row_of_either_table)
             made_write(&dir, TABLE_LATENCY, &row);
             made_write(&dir, TABLE_PERPLEXITY, &ppl);
             made_close(&dir, "host", "CPU");
-            struct ran r = bench_exits(folder, 0, NULL, "export --to fom %s", dir.path);
+            struct ran r = must_bench("export --to fom %s", dir.path);
             expect_last_line(&r, cases[i].line);
         }
 }
@@ -382,23 +382,21 @@ Test(export, a_bad_row_of_either_table)
 /* Ended by a scheduler, and with a row cut off by hand. */
 Test(export, figures_of_merit_of_a_part)
 {
-    struct program p =
-        start_bench(folder, "--variant xl --backend ref --workload attn --seq 4..64 --mem 0 "
-                            "--d-model 32 --heads 2 --threads 1 --max-time 20 --target-ci 0 "
-                            "--ckpt none --raw none --format fom --out r");
+    struct program p = start_bench(
+        "--variant xl --backend ref --workload attn --seq 4..64 --mem 0 --d-model 32 --heads 2 "
+        "--threads 1 --max-time 20 --target-ci 0 --ckpt none --raw none --format fom --out r");
 
     cr_assert(wait_for_text(&p, "case"));
     cr_assert_eq(kill(p.pid, SIGTERM), 0);
     struct ran r = finish_bench(&p);
     expect_exit(&r, 143);
     expect_last_line(&r, ", not finished\n");
-    r = bench_exits(folder, 0, NULL,
-                    "--variant xl,vanilla --backend ref --workload attn --seq 4 --mem 0 "
-                    "--raw none -q --format fom " TINY);
+    r = must_bench("--variant xl,vanilla --backend ref --workload attn --seq 4 --mem 0 --raw none "
+                   "-q --format fom " TINY);
     cr_expect_eq(count_of(r.out.data, " time "), 2, "without raw samples: %s", r.out.data);
     expect_last_line(&r, "bench: all ok\n");
-    shell_exits(folder, 0, NULL, "sed -i '$d' r/latest/latency.csv");
-    r = bench_exits(folder, 0, NULL, "export --to fom r/latest");
+    must_shell("sed -i '$d' r/latest/latency.csv");
+    r = must_bench("export --to fom r/latest");
     expect_last_line(&r, "bench: 0 wrong, 0 failed, not finished\n");
 }
 
@@ -412,10 +410,10 @@ Test(export, of_a_run_whose_json_is_damaged)
         made_open(&dir, "abcdef1");
         made_row(&dir, &fast, "host", "ok", "", 4096);
         made_close(&dir, "host", "CPU");
-        struct ran r = run_bench(folder, "export --to fom %s", dir.path);
+        struct ran r = run_bench("export --to fom %s", dir.path);
         expect_last_line(&r, "bench: all ok\n");
-        shell_exits(dir.path, 0, NULL, damage[i]);
-        r = run_bench(folder, "export --to fom %s", dir.path);
+        must_shell("cd %s && %s", dir.path, damage[i]);
+        r = run_bench("export --to fom %s", dir.path);
         expect_last_line(&r, "bench: 0 wrong, 0 failed, not finished\n");
     }
 }
@@ -426,10 +424,10 @@ Test(export, of_a_run_without_perplexities)
     struct rundir dir;
 
     make_run(&dir);
-    struct ran r = shell_exits(dir.path, 0, NULL, "rm perplexity.csv samples.csv");
-    bench_exits(folder, 0, NULL, "export --to json %s", dir.path);
-    r = bench_exits(folder, 0, "has no raw samples", "compare --format csv %s %s", dir.path,
-                    dir.path);
+    must_shell("cd %s && rm perplexity.csv samples.csv", dir.path);
+    must_bench("export --to json %s", dir.path);
+    struct ran r =
+        bench_exits(0, "has no raw samples", "compare --format csv %s %s", dir.path, dir.path);
     HAS(r.out.data, ",unclear,");
 }
 
@@ -438,13 +436,12 @@ Test(export, of_some_rows_of_a_run)
     struct rundir dir;
 
     make_run(&dir);
-    struct ran r =
-        bench_exits(folder, 0, NULL, "export --to fom --filter backend:avx2 %s", dir.path);
+    struct ran r = must_bench("export --to fom --filter backend:avx2 %s", dir.path);
     cr_expect(strstr(r.out.data, fast.id) && !strstr(r.out.data, slow.id), "%s", r.out.data);
-    bench_exits(folder, 2, NULL, "export --to fom --filter backend:nope %s", dir.path);
+    bench_exits(2, NULL, "export --to fom --filter backend:nope %s", dir.path);
     static const char *const wrong[] = {"gitlab", "bencher", "github-action-benchmark"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        bench_exits(folder, 2, i > 0 ? "jq" : "json", "export --to %s %s", wrong[i], dir.path);
-    bench_exits(folder, 7, NULL, "export nowhere");
-    bench_exits(folder, 7, NULL, "export --out none");
+        bench_exits(2, i > 0 ? "jq" : "json", "export --to %s %s", wrong[i], dir.path);
+    bench_exits(7, NULL, "export nowhere");
+    bench_exits(7, NULL, "export --out none");
 }

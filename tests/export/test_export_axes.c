@@ -18,7 +18,7 @@ static struct ran exported(const char *to)
     made_open(&d, "abcdef1");
     many_write(&d, 13, NULL);
     made_close(&d, "host", "CPU");
-    struct ran r = bench_exits(folder, 0, NULL, "export --to %s %s", to, d.path);
+    struct ran r = must_bench("export --to %s %s", to, d.path);
     return r;
 }
 
@@ -71,19 +71,12 @@ Test(export_axes, one_document)
 /* The lines of jq on the page, in its order. */
 static json_t *by_jq(int which)
 {
-    struct ran r = exported("json");
-    char command[512];
-
-    r = run_shell(folder, "command -v jq");
-    const int code = r.code;
-    if (code != 0)
-        cr_skip_test("no jq here");
-    snprintf(command, sizeof(command),
-             "page=$(dirname \"$BENCH\")/../../docs/measuring.md; "
-             "line=$(sed -n 's/^ *bench export | //p' \"$page\" | sed -n %dp); "
-             "\"$BENCH\" export --out . | eval \"$line\"",
-             which);
-    r = shell_exits(folder, 0, NULL, command);
+    exported("json");
+    need_programs("jq");
+    struct ran r = must_shell(
+        "page=$(dirname \"$BENCH\")/../../docs/measuring.md; line=$(sed -n 's/^ *bench export | "
+        "//p' \"$page\" | sed -n %dp); \"$BENCH\" export --out . | eval \"$line\"",
+        which);
     json_t *const doc = parsed(&r);
     return doc;
 }

@@ -67,7 +67,7 @@ Test(export_numbers, of_a_row_in_each_format)
 
     make_odd_run(&dir);
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-        struct ran r = bench_exits(folder, 0, NULL, "export --to %s %s", want[i].to, dir.path);
+        struct ran r = must_bench("export --to %s %s", want[i].to, dir.path);
         cr_expect(strstr(r.out.data, want[i].says), "no %s in %s", want[i].says, r.out.data);
     }
 }

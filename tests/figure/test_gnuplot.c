@@ -45,11 +45,11 @@ Test(gnuplot, not_as_the_user_set_it)
 {
     static const char *const terms[] = {"x11", "qt", "wxt", "nosuch", "dumb", ""};
 
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run("run", "CPU");
     for (size_t i = 0; i < ARRAY_LEN(terms); i++) {
         cr_assert_eq(setenv("GNUTERM", terms[i], 1), 0);
-        struct ran r = bench_exits(folder, 0, NULL, "plot run --figure latency-seq");
+        struct ran r = must_bench("plot run --figure latency-seq");
         cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n", "%s", terms[i]);
     }
 }
@@ -63,11 +63,11 @@ Test(gnuplot, a_failing_one_costs_the_figures_only)
     make_run("run", "CPU");
     for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
         make_gnuplot(scripts[i]);
-        bench_exits(folder, 0, "missing: ", "report run -o page.html --force");
+        bench_exits(0, "missing: ", "report run -o page.html --force");
         char *const page = folder_read("page.html").data;
         cr_expect(strstr(page, "<li>figure backends: "), "%s", scripts[i]);
         cr_expect(strstr(page, "-latency.csv\" href"), "%s", scripts[i]);
-        bench_exits(folder, 4, NULL, "report run -o page.html --force --strict");
+        bench_exits(4, NULL, "report run -o page.html --force --strict");
     }
 }
 
@@ -81,7 +81,7 @@ Test(gnuplot, a_hanging_one_ends_with_the_program)
     cr_assert_eq(setenv("TMPDIR", in_folder("tmp"), 1), 0);
     make_gnuplot("sleep 987 & echo $! >child; wait");
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct program p = start_bench(folder, "%s", lines[i]);
+        struct program p = start_bench("%s", lines[i]);
         char *child = NULL;
         for (int ms = 0; ms < 40000 && !(child && strchr(child, '\n')); ms += 2) {
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -106,14 +106,14 @@ Test(gnuplot, captions_are_characters)
     static const char bad[] = {'X',        0x1b,       1,          0x7f, (char)0xff,
                                (char)0xef, (char)0xbf, (char)0xbf, 'X'};
 
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run("run", "X-1-2-3-X");
     const struct bytes env = folder_read("run/env.csv");
     char *const at = strstr(env.data, "X-1-2-3-X");
     cr_assert_not_null(at);
     memcpy(at, bad, sizeof(bad));
     folder_put("run/env.csv", env.data, env.n);
-    bench_exits(folder, 0, NULL, "plot run --figure latency-seq");
+    must_bench("plot run --figure latency-seq");
     char *const svg = folder_read("run/plots/latency-seq.svg").data;
     cr_expect(strstr(svg, ">X\\x1b\\x01\\x7f\\xff\\xef\\xbf\\xbfX<"), "the caption");
     for (const unsigned char *c = (const unsigned char *)svg; *c; c++)
@@ -125,8 +125,7 @@ Test(gnuplot, headings_are_lines)
 {
     make_run("run", "CPU");
     make_run("other", "CPU");
-    struct ran r =
-        bench_exits(folder, 0, NULL, "report run other -o page.html --figure latency-seq");
+    struct ran r = must_bench("report run other -o page.html --figure latency-seq");
     HAS(r.err.data, "\nrun\n", "\n\nother\n");
     cr_expect_not(strstr(r.err.data, "\\n"), "%s", r.err.data);
 }

@@ -217,13 +217,10 @@ Test(plot_history, a_slower_step_as_exit_code)
 {
     static struct plot_data run[DAYS];
     static const char steps[] = "history 2* --format csv --force -o o";
-    char line[128];
 
     make_days(run, (const double[]){1000, 1001, 999, 1100, 1101, 1099});
-    snprintf(line, sizeof(line), "$BENCH %s", steps);
-    shell_exits(folder, 0, "step: ", line);
-    snprintf(line, sizeof(line), "$BENCH %s --strict -q", steps);
-    struct ran r = shell_exits(folder, 3, NULL, line);
+    shell_exits(0, "step: ", "$BENCH %s", steps);
+    struct ran r = shell_exits(3, NULL, "$BENCH %s --strict -q", steps);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
 }
 

@@ -26,10 +26,10 @@ static void make_run(void)
 
 Test(plot_files, writes_svg_with_its_series)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
     for (int again = 0; again < 2; again++) { /* its own files are replaced */
-        struct ran r = bench_exits(folder, 0, NULL, "plot run --figure latency-seq");
+        struct ran r = must_bench("plot run --figure latency-seq");
         cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n");
     }
     struct bytes svg = folder_read("run/plots/latency-seq.svg");
@@ -47,10 +47,10 @@ Test(plot_files, writes_svg_with_its_series)
 Test(plot_files, says_what_was_asked)
 {
     make_run();
-    struct ran r = bench_exits(folder, 0, NULL, "plot run --format csv");
+    struct ran r = must_bench("plot run --format csv");
     cr_expect_str_eq(r.err.data, "");
-    bench_exits(folder, 77, "no figure has what it needs", "plot run --format csv --filter seq:7");
-    r = run_bench(folder, "report run -o page.html");
+    bench_exits(77, "no figure has what it needs", "plot run --format csv --filter seq:7");
+    r = run_bench("report run -o page.html");
     expect_said(&r, "variants by time");
     cr_expect_str_eq(r.out.data, "page.html\n");
     struct bytes page = folder_read("page.html");
@@ -62,12 +62,10 @@ Test(plot_files, says_what_was_asked)
 /* By the checkpoint beside the curve. */
 Test(plot_files, a_training_names_its_text_and_sizes)
 {
-    need_program("gnuplot");
-    bench_exits(folder, 0, NULL,
-                "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
-                "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
-                "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
-    bench_exits(folder, 0, NULL, "plot . --figure training -o .");
+    need_programs("gnuplot");
+    must_bench("train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 --mem 4 --batch 2 "
+               "--steps 2 --backend ref --threads 1 --corpus copy:lag=3,alphabet=4 --ckpt m -q");
+    must_bench("plot . --figure training -o .");
     struct bytes svg = folder_read("training.svg");
     HAS(svg.data, "copy:lag=3,alphabet=4, layers 1, d_model 8, heads 2");
 }
@@ -75,13 +73,10 @@ Test(plot_files, a_training_names_its_text_and_sizes)
 /* Without one, nothing is said: fresh memory is no text. */
 Test(plot_files, a_training_without_a_checkpoint_names_neither)
 {
-    need_program("gnuplot");
-    bench_exits(folder, 0, NULL,
-                "train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 "
-                "--mem 4 --batch 2 --steps 2 --backend ref --threads 1 "
-                "--corpus copy:lag=3,alphabet=4 --ckpt m -q");
-    shell_exits(folder, 0, NULL,
-                "rm m && MALLOC_PERTURB_=165 \"$BENCH\" plot . --figure training -o .");
+    need_programs("gnuplot");
+    must_bench("train --variant xl --layers 1 --d-model 8 --heads 2 --seq 4 --mem 4 --batch 2 "
+               "--steps 2 --backend ref --threads 1 --corpus copy:lag=3,alphabet=4 --ckpt m -q");
+    must_shell("rm m && MALLOC_PERTURB_=165 \"$BENCH\" plot . --figure training -o .");
     struct bytes svg = folder_read("training.svg");
     cr_expect(strstr(svg.data, "<text>ref, threads 1</text>"), "%.3000s", svg.data);
 }
@@ -93,7 +88,7 @@ Test(plot_files, the_legend_draws_what_the_curve_draws)
     struct rundir r;
     int dashed = 0;
 
-    need_program("gnuplot");
+    need_programs("gnuplot");
     made_open(&r, "aaaa");
     for (int i = 0; i < 8; i++) {
         const struct made_case c = {i & 1 ? "first" : "second", "one", "", i & 2 ? 128 : 256, 1000};
@@ -105,7 +100,7 @@ Test(plot_files, the_legend_draws_what_the_curve_draws)
         made_write(&r, TABLE_LATENCY, &row);
     }
     made_close(&r, "host", "CPU");
-    bench_exits(folder, 0, NULL, "plot %s --figure latency-seq -o t", r.path);
+    must_bench("plot %s --figure latency-seq -o t", r.path);
     struct bytes svg = folder_read("t/latency-seq.svg");
     for (const char *at = svg.data; (at = strstr(at, "stroke-dasharray")); at++)
         dashed++;
@@ -114,47 +109,44 @@ Test(plot_files, the_legend_draws_what_the_curve_draws)
 
 Test(plot_files, says_what_is_left_out)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    struct ran r = bench_exits(folder, 0, NULL,
-                               "plot run --figure latency-seq,training,perplexity-mem,latency-mem");
+    struct ran r = must_bench("plot run --figure latency-seq,training,perplexity-mem,latency-mem");
     HAS(r.out.data, "run/plots/latency-seq.svg\n");
     cr_expect_not(strstr(r.out.data, "training"));
     expect_said(&r, "left out training: ");
     expect_said(&r, "left out perplexity-mem: perplexity.csv has no scored row");
     expect_said(&r, "left out latency-mem: ");
-    r = bench_exits(folder, 77, NULL, "plot run --figure training");
+    r = bench_exits(77, NULL, "plot run --figure training");
     cr_expect_eq(r.out.n, 0);
 }
 
 Test(plot_files, foreign_files_are_kept)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    bench_exits(folder, 0, NULL, "plot run --figure latency-seq -o there --format png");
+    must_bench("plot run --figure latency-seq -o there --format png");
     struct bytes png = folder_read("there/latency-seq.png");
     cr_expect_eq(memcmp(png.data, "\x89PNG", 4), 0);
-    bench_exits(folder, 7, "there/latency-seq.png exists  -> overwrite it with --force",
+    bench_exits(7, "there/latency-seq.png exists  -> overwrite it with --force",
                 "plot run --figure latency-seq -o there --format png");
-    bench_exits(folder, 0, NULL, "plot run --figure latency-seq -o there --format png --force");
+    must_bench("plot run --figure latency-seq -o there --format png --force");
 }
 
 Test(plot_files, several_runs_have_folders_of_their_own)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    struct ran r = shell_exits(folder, 0, NULL,
-                               "cp -r run other && $BENCH plot run other "
-                               "--figure latency-seq -q -o there");
+    struct ran r =
+        must_shell("cp -r run other && $BENCH plot run other --figure latency-seq -q -o there");
     cr_expect_str_eq(r.out.data, "there/run/latency-seq.svg\nthere/other/latency-seq.svg\n");
 }
 
 Test(plot_files, draws_in_the_terminal)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    struct ran r =
-        shell_exits(folder, 0, NULL, "COLUMNS=70 $BENCH plot run --figure latency-seq --term");
+    struct ran r = must_shell("COLUMNS=70 $BENCH plot run --figure latency-seq --term");
     HAS(r.out.data, "first", "sequence length (tokens)");
     for (const char *line = r.out.data; line && *line; line = strchr(line, '\n'), line += !!line)
         cr_expect_leq(strcspn(line, "\n"), 70);
@@ -193,7 +185,7 @@ Test(plot_files, draws_bars_in_the_terminal)
                                              {"v", "two", "2", 128, 500}};
     struct rundir r;
 
-    need_program("gnuplot");
+    need_programs("gnuplot");
     made_open(&r, "aaaa");
     for (int i = 0; i < 2; i++) {
         struct memory_row m = memory_row_empty();
@@ -206,7 +198,7 @@ Test(plot_files, draws_bars_in_the_terminal)
         made_write(&r, TABLE_MEMORY, &m);
     }
     made_close(&r, "host", "CPU");
-    struct ran ran = bench_exits(folder, 0, NULL, "plot %s --figure memory-parts --term", r.path);
+    struct ran ran = must_bench("plot %s --figure memory-parts --term", r.path);
     const int weights = longest_run(ran.out.data, '1'), rest = longest_run(ran.out.data, '2');
     cr_expect_gt(weights, 20, "%s", ran.out.data);
     cr_expect_leq(abs(weights - 3 * rest), 3, "three times as long: %s", ran.out.data);
@@ -214,20 +206,19 @@ Test(plot_files, draws_bars_in_the_terminal)
                                                                                      "v one 1");
     cr_expect(entry && bar && entry < bar, "the legend is above the bars: %s", ran.out.data);
     cr_expect_eq(lines_with(ran.out.data, '2', 40), 3, "bars and nothing else: %s", ran.out.data);
-    ran = bench_exits(folder, 0, NULL, "plot %s --figure backends --term --base one", r.path);
+    ran = must_bench("plot %s --figure backends --term --base one", r.path);
     cr_expect_geq(lines_with(ran.out.data, '2', 20), 8, "%s", ran.out.data);
 }
 
 /* A page of the size that was asked for; dpi only makes a PNG finer. */
 Test(plot_files, pictures_have_the_size_that_was_asked_for)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    bench_exits(folder, 0, NULL, "plot run --figure latency-seq --size 640x480 -o t");
+    must_bench("plot run --figure latency-seq --size 640x480 -o t");
     struct bytes svg = folder_read("t/latency-seq.svg");
     HAS(svg.data, "width=\"640\" height=\"480\"");
-    bench_exits(folder, 0, NULL,
-                "plot run --figure latency-seq --size 640x480 --format png --dpi 192 -o t");
+    must_bench("plot run --figure latency-seq --size 640x480 --format png --dpi 192 -o t");
     struct bytes png = folder_read("t/latency-seq.png");
     const unsigned char *const p = (const unsigned char *)png.data;
     cr_expect_eq(p[18] * 256 + p[19], 1280);
@@ -237,17 +228,17 @@ Test(plot_files, pictures_have_the_size_that_was_asked_for)
 /* Figures that fit are drawn all the same. */
 Test(plot_files, a_figure_without_room_is_left_out)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    bench_exits(folder, 2, "--size", "plot run --figure latency-seq --size 200x200");
+    bench_exits(2, "--size", "plot run --figure latency-seq --size 200x200");
     cr_expect_not(folder_has("run/plots"));
 }
 
 Test(plot_files, writes_pdf)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    struct ran r = run_bench(folder, "plot run --figure latency-seq --format pdf -o t");
+    struct ran r = run_bench("plot run --figure latency-seq --format pdf -o t");
     if (r.code == 6)
         cr_skip_test("this gnuplot writes no PDF");
     expect_exit(&r, 0);
@@ -259,47 +250,39 @@ Test(plot_files, writes_pdf)
 Test(plot_files, a_form_that_gnuplot_lacks_says_what_to_install)
 {
     make_run();
-    shell_exits(folder, 6, "gnuplot-nox",
-                "mkdir bin; printf '#!/bin/sh\nexit 3\n' >bin/gnuplot; "
-                "chmod +x bin/gnuplot; PATH=$PWD/bin:$PATH "
-                "$BENCH plot run --figure latency-seq --format pdf");
+    shell_exits(6, "gnuplot-nox",
+                "mkdir bin; printf '#!/bin/sh\nexit 3\n' >bin/gnuplot; chmod +x bin/gnuplot; "
+                "PATH=$PWD/bin:$PATH $BENCH plot run --figure latency-seq --format pdf");
     if (access("plots/style.gp", R_OK) != 0)
         return;
-    char line[2 * FILE_PATH];
-    snprintf(
-        line, sizeof(line),
-        "$BENCH plot %s/run --figure latency-seq --format csv -o %s/t && sed "
-        "'s/pdfcairo/pdf_of_nobody/' plots/style.gp >%s/style.gp && cp plots/latency-seq.gp %s && "
-        "gnuplot -e \"here='%s/'; data='%s/t/latency-seq.csv'; out='x.pdf'\" "
-        "%s/latency-seq.gp",
-        folder, folder, folder, folder, folder, folder, folder);
-    shell_exits(".", 3, NULL, line);
+    shell_exits(3, NULL,
+                "$BENCH plot run --figure latency-seq --format csv -o t && cd $SRC && sed "
+                "'s/pdfcairo/pdf_of_nobody/' plots/style.gp >$OLDPWD/style.gp && cp "
+                "plots/latency-seq.gp $OLDPWD && gnuplot -e \"here='$OLDPWD/'; "
+                "data='$OLDPWD/t/latency-seq.csv'; out='x.pdf'\" $OLDPWD/latency-seq.gp");
 }
 
 Test(plot_files, history_draws_several_runs_in_one_figure)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    struct ran r =
-        shell_exits(folder, 0, NULL, "cp -r run other; $BENCH history run other -o there");
+    struct ran r = must_shell("cp -r run other; $BENCH history run other -o there");
     cr_expect_str_eq(r.out.data, "there/history.svg\n");
-    r = shell_exits(folder, 0, NULL,
-                    "mkdir results && cp -r run results/a && cp -r run results/b && ln -s b "
-                    "results/latest && $BENCH history --format csv");
+    r = must_shell("mkdir results && cp -r run results/a && cp -r run results/b && ln -s b "
+                   "results/latest && $BENCH history --format csv");
     cr_expect_str_eq(r.out.data, "results/b/plots/history.csv\n");
-    r = shell_exits(folder, 0, NULL,
-                    "$BENCH report run other -o page.html -q && grep -c 'id=\"figure-.*-history\"' "
-                    "page.html && $BENCH report run -o one.html -q && ! grep -q "
-                    "'id=\"figure-.*-history\"' one.html");
+    r = must_shell(
+        "$BENCH report run other -o page.html -q && grep -c 'id=\"figure-.*-history\"' page.html "
+        "&& $BENCH report run -o one.html -q && ! grep -q 'id=\"figure-.*-history\"' one.html");
     cr_expect_str_eq(r.out.data, "page.html\n1\none.html\n");
 }
 
 /* The table that a script reads is documented, and the script runs by hand. */
 Test(plot_files, scripts_run_by_hand)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    bench_exits(folder, 0, NULL, "plot run --figure latency-seq,backends --format csv -o t");
+    must_bench("plot run --figure latency-seq,backends --format csv -o t");
     struct bytes csv = folder_read("t/latency-seq.csv");
     int lines = 0;
     for (const char *c = csv.data; *c; c++)
@@ -308,11 +291,8 @@ Test(plot_files, scripts_run_by_hand)
     HAS(csv.data, ",first,");
     if (access("plots/latency-seq.gp", R_OK) != 0)
         cr_skip_test("run from the top of the repository");
-    char line[FILE_PATH];
-    snprintf(line, sizeof(line),
-             "gnuplot -e \"data='%s/t/latency-seq.csv'; out='%s/hand.svg'\" plots/latency-seq.gp",
-             folder, folder);
-    shell_exits(".", 0, NULL, line);
+    must_shell("cd $SRC && gnuplot -e \"data='$OLDPWD/t/latency-seq.csv'; out='$OLDPWD/hand.svg'\" "
+               "plots/latency-seq.gp");
     struct bytes svg = folder_read("hand.svg");
     HAS(svg.data, ">first</text>");
 }
@@ -320,12 +300,11 @@ Test(plot_files, scripts_run_by_hand)
 /* gnuplot executes its input: only the program's own scripts, and no start-up file. */
 Test(plot_files, runs_no_script_but_its_own)
 {
-    need_program("gnuplot");
+    need_programs("gnuplot");
     make_run();
-    struct ran r = shell_exits(folder, 0, NULL,
-                               "mkdir plots; echo 'system(\"touch $PWD/alien\")' "
-                               "| tee plots/latency-seq.gp plots/style.gp >.gnuplot; "
-                               "HOME=$PWD $BENCH plot run --figure latency-seq");
+    struct ran r =
+        must_shell("mkdir plots; echo 'system(\"touch $PWD/alien\")' | tee plots/latency-seq.gp "
+                   "plots/style.gp >.gnuplot; HOME=$PWD $BENCH plot run --figure latency-seq");
     cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n");
     cr_expect_not(folder_has("alien"));
 }
@@ -352,16 +331,13 @@ Test(plot_files, a_signal_stops_between_figures)
     make_run();
     add_changes_and_curve();
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        char line[1024];
-        snprintf(line, sizeof(line),
-                 "rm -f go count; mkdir -p bin tmp; "
-                 "printf '#!/bin/sh\necho x >>count; while [ ! -f go ]; do sleep 0.01; done\n' "
-                 ">bin/gnuplot; chmod +x bin/gnuplot; "
-                 "PATH=$PWD/bin:$PATH TMPDIR=$PWD/tmp $BENCH %s & "
-                 "while [ ! -f count ]; do sleep 0.01; done; kill -TERM $!; touch go; wait $!; "
-                 "code=$?; ls tmp; wc -l <count; exit $code",
-                 lines[i]);
-        struct ran r = shell_exits(folder, 143, NULL, line);
+        struct ran r = shell_exits(
+            143, NULL,
+            "rm -f go count; mkdir -p bin tmp; printf '#!/bin/sh\necho x >>count; while [ ! -f go "
+            "]; do sleep 0.01; done\n' >bin/gnuplot; chmod +x bin/gnuplot; PATH=$PWD/bin:$PATH "
+            "TMPDIR=$PWD/tmp $BENCH %s & while [ ! -f count ]; do sleep 0.01; done; kill -TERM $!; "
+            "touch go; wait $!; code=$?; ls tmp; wc -l <count; exit $code",
+            lines[i]);
         cr_expect_str_eq(r.out.data, "1\n", "no folder stays, no second figure begins");
     }
     cr_expect_not(folder_has("page.html"), "half a page");
@@ -370,7 +346,7 @@ Test(plot_files, a_signal_stops_between_figures)
 Test(plot_files, without_gnuplot)
 {
     make_run();
-    shell_exits(folder, 6, "gnuplot is not installed  -> install gnuplot-nox",
+    shell_exits(6, "gnuplot is not installed  -> install gnuplot-nox",
                 "PATH=nowhere; $BENCH plot run");
 }
 
@@ -405,18 +381,17 @@ Test(plot_files, usage)
     make_run();
     cr_assert_eq(mkdir(in_folder("sub"), 0700), 0);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct ran r = bench_exits(folder, bad[i].code, bad[i].said, "%s", bad[i].line);
+        struct ran r = bench_exits(bad[i].code, bad[i].said, "%s", bad[i].line);
         cr_expect_eq(r.out.n, 0, "%s", bad[i].line);
     }
 }
 
 Test(plot_files, topo_draws_what_it_measured)
 {
-    need_program("gnuplot");
-    struct ran r = bench_exits(folder, 0, NULL, "topo --roofline --threads 1 --format table");
+    need_programs("gnuplot");
+    struct ran r = must_bench("topo --roofline --threads 1 --format table");
     HAS(r.out.data, "\n1 thread\n", "FLOP / byte", " L1 ");
 
-    shell_exits(folder, 0, "note: no drawing: ",
-                "PATH=nowhere; exec \"$BENCH\" topo --roofline --threads 1 --format "
-                "table");
+    shell_exits(0, "note: no drawing: ",
+                "PATH=nowhere; exec \"$BENCH\" topo --roofline --threads 1 --format table");
 }

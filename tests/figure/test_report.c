@@ -63,7 +63,7 @@ Test(report, has_every_row_of_every_table)
                  {"ranking.csv", 10}}; /* two variants, two backends, and the cases of each */
 
     make_run();
-    struct ran r = bench_exits(folder, 0, NULL, "report run -o page.html --figure latency-seq");
+    struct ran r = must_bench("report run -o page.html --figure latency-seq");
     cr_expect_str_eq(r.out.data, "page.html\n");
     char *const page = folder_read("page.html").data;
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
@@ -86,9 +86,8 @@ Test(report, has_every_row_of_every_table)
 Test(report, escapes_what_it_did_not_write)
 {
     make_run();
-    shell_exits(folder, 0, NULL,
-                "cp -r run '<b>&\"x' && rm '<b>&\"x/env.csv' && "
-                "$BENCH report run '<b>&\"x' -o page.html");
+    must_shell(
+        "cp -r run '<b>&\"x' && rm '<b>&\"x/env.csv' && $BENCH report run '<b>&\"x' -o page.html");
     char *const page = folder_read("page.html").data;
     cr_expect_not(strstr(page, "<script>alert"));
     cr_expect_geq(count(page, "%3Cscript%3Ealert(%27%26%22%22x%22%22%27)"), 4,
@@ -103,7 +102,7 @@ Test(report, escapes_what_it_did_not_write)
 Test(report, fetches_nothing)
 {
     make_run();
-    bench_exits(folder, 0, NULL, "report run -o page.html");
+    must_bench("report run -o page.html");
     char *const page = folder_read("page.html").data;
     cr_expect_eq(count(page, "http"),
                  count(page, "http-equiv") + count(page, "\"http://www.w3.org/"),
@@ -118,20 +117,19 @@ Test(report, fetches_nothing)
 Test(report, ids_are_unique)
 {
     make_run();
-    bench_exits(folder, 0, NULL, "report run run -o page.html");
-    struct ran r = run_shell(
-        folder, "grep -oE \" id=[\\\"'][^\\\"']*\" page.html | tr -d \"\\\"'\" | sort | uniq -d");
+    must_bench("report run run -o page.html");
+    struct ran r =
+        run_shell("grep -oE \" id=[\\\"'][^\\\"']*\" page.html | tr -d \"\\\"'\" | sort | uniq -d");
     cr_expect_eq(r.out.n, 0, "twice: %s", r.out.data);
-    r = run_shell(folder, "grep -c '<section ' page.html");
+    r = run_shell("grep -c '<section ' page.html");
     cr_expect_str_eq(r.out.data, "2\n");
 }
 
 Test(report, says_what_is_missing)
 {
     make_run();
-    shell_exits(folder, 0, "gnuplot is not installed  -> install gnuplot-nox",
-                "rm run/memory.csv run/env.csv; PATH=nowhere; $BENCH "
-                "report run -o page.html");
+    shell_exits(0, "gnuplot is not installed  -> install gnuplot-nox",
+                "rm run/memory.csv run/env.csv; PATH=nowhere; $BENCH report run -o page.html");
     char *const page = folder_read("page.html").data;
     HAS(page, "<li>figure memory-parts: memory.csv has no row with bytes</li>",
         "<li>figure backends: gnuplot is not installed");
@@ -140,18 +138,17 @@ Test(report, says_what_is_missing)
     HAS(page, "<li>raw samples: ");
     cr_expect_not(strstr(page, "-memory.csv\""), "a link to a table that is not there");
     cr_expect_not(strstr(page, "class=\"command\""));
-    shell_exits(folder, 4, NULL, "PATH=nowhere; $BENCH report run -o strict.html --strict");
+    shell_exits(4, NULL, "PATH=nowhere; $BENCH report run -o strict.html --strict");
 }
 
 /* The link moves with the next run, so what was written is named by the run's own folder. */
 Test(report, names_the_folder_that_a_link_points_to)
 {
     make_run();
-    struct ran r = shell_exits(folder, 0, NULL,
-                               "mkdir results && mv run results/mine && ln -s mine "
-                               "results/latest && $BENCH report --figure training");
+    struct ran r = must_shell("mkdir results && mv run results/mine && ln -s mine results/latest "
+                              "&& $BENCH report --figure training");
     cr_expect_str_eq(r.out.data, "results/mine/report.html\n");
-    r = bench_exits(folder, 0, NULL, "plot --figure latency-seq --format csv");
+    r = must_bench("plot --figure latency-seq --format csv");
     cr_expect_str_eq(r.out.data, "results/mine/plots/latency-seq.csv\n");
 }
 
@@ -174,7 +171,7 @@ Test(report, refusals)
     make_run();
     folder_put_text("old.html", "mine\n");
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        bench_exits(folder, bad[i].code, bad[i].said, "%s", bad[i].line);
+        bench_exits(bad[i].code, bad[i].said, "%s", bad[i].line);
     cr_expect_str_eq(folder_read("old.html").data, "mine\n");
-    bench_exits(folder, 0, NULL, "report run -o old.html --force --figure training");
+    must_bench("report run -o old.html --force --figure training");
 }

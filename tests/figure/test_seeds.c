@@ -116,7 +116,7 @@ Test(plot_seeds, the_report_has_scores_by_contender)
     int lines = 0;
 
     make_study(sizes, 1, 2);
-    bench_exits(folder, 0, NULL, "report run -o page.html --figure perplexity-mem");
+    must_bench("report run -o page.html --figure perplexity-mem");
     struct bytes page = must_load(in_folder("page.html"));
     const char *const from = strstr(page.data, "-scores.csv\" href=\"");
     cr_assert_not_null(from);

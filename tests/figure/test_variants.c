@@ -4,7 +4,6 @@
 #include "tests/support/figure_rows.h"
 #include "tests/support/program.h"
 
-#include <stdlib.h>
 
 TestSuite(plot_variants, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -130,8 +129,8 @@ Test(plot_variants, the_report_begins_with_them)
     put_case(&r, 0, "one", "layer", 100, false);
     put_case(&r, 1, "one", "layer", 200, false);
     put_env(&r, 1);
-    need_program("gnuplot");
-    bench_exits(folder, 0, NULL, "report %s -o page.html", r.path);
+    need_programs("gnuplot");
+    must_bench("report %s -o page.html", r.path);
     const struct bytes page = folder_read("page.html");
     const char *const bars = strstr(page.data, "-variants\">"), *const run =
                                                                     strstr(page.data, "<section");

@@ -81,7 +81,7 @@ Test(settings, every_setting_changes_a_variant_and_reads_its_own_text)
 
 Test(settings, help_names_every_setting)
 {
-    struct ran r = run_bench("/tmp", "help sweep --help-all");
+    struct ran r = run_bench("help sweep --help-all");
 
     const struct choice *s;
     for (struct settings all = {0}; (s = setting_next(&all));)

@@ -387,7 +387,7 @@ Test(choices, rows_of_cases_are_the_same_everywhere)
 Test(choices, rows_are_options_and_columns)
 {
     static const enum table_id of_cases[] = {TABLE_LATENCY, TABLE_MEMORY, TABLE_PERPLEXITY};
-    struct ran r = run_bench("/tmp", "help sweep --help-all");
+    struct ran r = run_bench("help sweep --help-all");
 
     for (int i = 0; i < CHOICE_COLUMNS; i++) {
         const struct chosen row = chosen_at(i);
@@ -413,20 +413,18 @@ static const char *const model[] = {"kv_heads", "ffn",        "norm", "mask",
 
 Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remove)
 {
-    bench_exits(folder, 0, NULL,
-                "-q -V universal,switch -w segment " SMALL
-                "--halt t2t --set experts=3 --kv-heads 2 --threads 1 --quick "
-                "--max-time 0.003 --min-samples 3 --warmup-ms 0 --out r");
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    must_bench("-q -V universal,switch -w segment " SMALL
+               "--halt t2t --set experts=3 --kv-heads 2 --threads 1 --quick --max-time 0.003 "
+               "--min-samples 3 --warmup-ms 0 --out r");
+    struct rows rows = must_read("r/latest", TABLE_LATENCY);
     const struct latency_row *const row = rows.row;
     cr_assert_eq(rows.n, 2);
     cr_expect(row[0].kv_heads == 2 && row[1].kv_heads == 2);
     cr_expect_str_eq(row[0].halt, "t2t");
     cr_expect_str_eq(row[1].halt, "");
     cr_expect_str_eq(row[1].settings, "experts=3,moe_k=1");
-    bench_exits(folder, 0, NULL, "rerun %s -q --out r --quick --max-time 0.003 --min-samples 3",
-                row[1].case_id);
-    struct rows again = must_read(folder, "r/latest", TABLE_LATENCY);
+    must_bench("rerun %s -q --out r --quick --max-time 0.003 --min-samples 3", row[1].case_id);
+    struct rows again = must_read("r/latest", TABLE_LATENCY);
     cr_assert_eq(again.n, 1);
     for (size_t i = 0; i < ARRAY_LEN(model); i++) {
         char a[NUMBER_SIZE], b[NUMBER_SIZE];
@@ -466,16 +464,15 @@ Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
         const char *const v = cases[i].variant;
         if (!sampled(i, 2))
             continue;
-        bench_exits(folder, 0, NULL, TRAIN "--force %s", v, cases[i].chosen);
-        struct ran r = run_bench(folder, TRAIN "--resume %s", v, cases[i].other);
+        must_bench(TRAIN "--force %s", v, cases[i].chosen);
+        struct ran r = run_bench(TRAIN "--resume %s", v, cases[i].other);
         cr_expect(r.code == 2 && strstr(r.err.data, "cannot resume"), "%s: %s", v, r.err.data);
         for (int said = 0; said < 2; said++) { /* with its choices, and without */
-            bench_exits(folder, 0, NULL, TRAIN "--resume %s", v, said ? cases[i].chosen : "");
+            must_bench(TRAIN "--resume %s", v, said ? cases[i].chosen : "");
         }
-        bench_exits(folder, 0, NULL,
-                    "eval -q --ckpt m.safetensors --seq 8 --mem 12 --bytes 64 --backend ref "
-                    "--threads 1 --out r");
-        struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+        must_bench("eval -q --ckpt m.safetensors --seq 8 --mem 12 --bytes 64 --backend ref "
+                   "--threads 1 --out r");
+        struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
         const struct perplexity_row *const row = rows.row;
         cr_assert_eq(rows.n, 1);
         cr_expect_str_eq(row->settings, cases[i].settings);

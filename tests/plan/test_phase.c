@@ -105,12 +105,11 @@ static void expect_row(const struct latency_row *r, const struct memory_row *m)
 Test(phase, rows_rerun_and_resume, .init = folder_make, .fini = folder_remove)
 {
 #define AXES "-V base -b auto -w attn,layer,train --phase fwd,fwd_bwd --seq 8 --mem 12 --layers 2 "
-    struct ran r = run_bench(folder, "-q " AXES TINY);
+    struct ran r = must_bench("-q " AXES TINY);
     char trained[TEXT_SIZE] = "";
 
-    expect_exit(&r, 0);
-    struct rows latency = must_read(folder, "r/latest", TABLE_LATENCY);
-    struct rows memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    struct rows latency = must_read("r/latest", TABLE_LATENCY);
+    struct rows memory = must_read("r/latest", TABLE_MEMORY);
     const struct latency_row *row = latency.row;
     cr_assert(latency.n > 0 && memory.n == latency.n);
     for (size_t i = 0; i < latency.n; i++) {
@@ -118,12 +117,11 @@ Test(phase, rows_rerun_and_resume, .init = folder_make, .fini = folder_remove)
         if (strcmp(row[i].workload, "train") == 0)
             text_put(trained, sizeof(trained), row[i].case_id);
     }
-    bench_exits(folder, 0, NULL, "--resume=r/latest " AXES TINY);
-    struct rows after = must_read(folder, "r/latest", TABLE_LATENCY);
+    must_bench("--resume=r/latest " AXES TINY);
+    struct rows after = must_read("r/latest", TABLE_LATENCY);
     cr_expect_eq(after.n, latency.n, "cases that are there were measured again");
-    r = bench_exits(folder, 0, NULL,
-                    "rerun %s -q --format csv --max-time 0.003 --min-samples 3 --warmup-ms 0 "
-                    "--block-ms 0.5 --out r",
-                    trained);
+    r = must_bench("rerun %s -q --format csv --max-time 0.003 --min-samples 3 --warmup-ms 0 "
+                   "--block-ms 0.5 --out r",
+                   trained);
     cr_expect(*trained && strstr(r.out.data, trained), "%s", r.out.data);
 }

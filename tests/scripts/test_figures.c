@@ -12,7 +12,7 @@ TestSuite(figures, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static const char SHIPPED[] = "find docs results/reference -name '*.svg' | LC_ALL=C sort";
 
-static char *must_say(const char *line) { return shell_exits(".", 0, NULL, line).out.data; }
+static char *must_say(const char *line) { return must_shell("cd $SRC; %s", line).out.data; }
 
 Test(figures, all_are_drawn_from_rows)
 {
@@ -59,22 +59,17 @@ Test(figures, the_same_rows_give_the_same_bytes)
 {
     static const char *const some[] = {"crossover/latency-mem.svg", "abilities/state/state.svg",
                                        "study/gates.svg"};
-    struct ran r = run_shell(folder, "command -v gnuplot");
-    const bool found = r.code == 0;
 
-    if (!found)
-        cr_skip_test("gnuplot is not installed");
+    need_programs("gnuplot");
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
         struct bytes svg[2];
         for (int k = 0; k < 2; k++) {
             char name[16];
             snprintf(name, sizeof(name), "%d.svg", k);
             const char *const path = in_folder(name);
-            char line[FILE_PATH + 256];
-            snprintf(line, sizeof(line),
-                     "scripts/figures.py --bench \"$BENCH\" --into %s results/reference/%s", path,
-                     some[i]);
-            shell_exits(".", 0, NULL, line);
+            must_shell(
+                "cd $SRC; scripts/figures.py --bench \"$BENCH\" --into %s results/reference/%s",
+                path, some[i]);
             svg[k] = must_load(path);
         }
         cr_expect_str_eq(svg[0].data, svg[1].data, "%s", some[i]);

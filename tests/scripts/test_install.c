@@ -12,21 +12,6 @@
 
 TestSuite(install, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-/* In the test's folder, with the repository in $SRC. */
-static struct ran run_here(const char *line)
-{
-    return run_shell(folder, kept(need_text("SRC='%s'; %s", (char *)kept(getcwd(NULL, 0)), line)));
-}
-
-static bool has_program(const char *name)
-{
-    char line[128];
-
-    snprintf(line, sizeof(line), "command -v %s >/dev/null", name);
-    struct ran r = run_shell(folder, line);
-    return r.code == 0;
-}
-
 /* The sanitizers' build has no library. */
 #define INSTALL_LIBRARY                                                                            \
     "lib=$(dirname \"$BENCH\")/libbenchattn.so.1; [ -e \"$lib\" ] || lib=; "                       \
@@ -36,9 +21,8 @@ static bool has_program(const char *name)
 
 Test(install, runs_from_where_it_was_put)
 {
-    struct ran r = run_here(INSTALL "find d -type f | sort");
+    struct ran r = must_shell(INSTALL "find d -type f | sort");
 
-    expect_exit(&r, 0);
     for (const char *file = "bin/bench\0share/man/man1/bench.1\0share/bench/plots/style.gp\0"
                             "share/bench/plots/report.html\0share/bench/harness/sweeps/smoke.args\0"
                             "share/bash-completion/completions/bench\0"
@@ -47,18 +31,14 @@ Test(install, runs_from_where_it_was_put)
          *file; file += strlen(file) + 1)
         cr_expect(strstr(r.out.data, file), "%s is not in %s", file, r.out.data);
 
-    r = run_here("PATH=\"$PWD/d/opt/b/bin:$PATH\"; bench -q " TINY
-                 "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 >/dev/null && "
-                 "bench list cases @harness/sweeps/smoke.args -q --columns variant | sort -u");
-    expect_exit(&r, 0);
+    r = must_shell("PATH=\"$PWD/d/opt/b/bin:$PATH\"; bench -q " TINY
+                   "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 >/dev/null && "
+                   "bench list cases @harness/sweeps/smoke.args -q --columns variant | sort -u");
     HAS(r.out.data, "\nxl\n");
 
-    if (!has_program("gnuplot"))
-        cr_skip_test("gnuplot is not installed");
-    r = run_here(
-        "mv d e; PATH=\"$PWD/e/opt/b/bin:$PATH\"; bench plot r/latest --figure latency-seq "
-        "&& bench report r/latest -o page.html && grep -c '<svg' page.html");
-    expect_exit(&r, 0);
+    need_programs("gnuplot");
+    r = must_shell("mv d e; PATH=\"$PWD/e/opt/b/bin:$PATH\"; bench plot r/latest --figure "
+                   "latency-seq && bench report r/latest -o page.html && grep -c '<svg' page.html");
     HAS(r.out.data, "latency-seq.svg\n");
 }
 
@@ -67,36 +47,31 @@ Test(install, library)
 {
     if (SANITIZED)
         cr_skip_test("the library is of builds for users");
-    if (!has_program("cc") || !has_program("pkg-config"))
-        cr_skip_test("cc or pkg-config is not installed");
-    struct ran r = run_here(
-        INSTALL_LIBRARY "mv d e && export PKG_CONFIG_PATH=\"$PWD/e/opt/b/lib/pkgconfig\" && "
-                        "cc -std=c11 -Wall -Wextra -Werror \"$SRC/contrib/c/attend.c\" -o attend "
-                        "$(pkg-config --cflags --libs benchattn) -lm && "
-                        "LD_LIBRARY_PATH=\"$PWD/e/opt/b/lib\" ./attend && "
-                        "pkg-config --modversion benchattn && \"$BENCH\" --version");
+    need_programs("cc pkg-config");
+    struct ran r =
+        must_shell(INSTALL_LIBRARY
+                   "mv d e && export PKG_CONFIG_PATH=\"$PWD/e/opt/b/lib/pkgconfig\" && cc -std=c11 "
+                   "-Wall -Wextra -Werror \"$SRC/contrib/c/attend.c\" -o attend $(pkg-config "
+                   "--cflags --libs benchattn) -lm && LD_LIBRARY_PATH=\"$PWD/e/opt/b/lib\" "
+                   "./attend && pkg-config --modversion benchattn && \"$BENCH\" --version");
 
-    expect_exit(&r, 0);
     HAS(r.out.data, ": the gradients of the values sum to ");
     const char *const version = strstr(r.out.data, "\nbench ");
     cr_assert_not_null(version, "%s", r.out.data);
     char line[64];
     snprintf(line, sizeof(line), "\n%.*s\n", (int)strcspn(version + 7, " "), version + 7);
     HAS(r.out.data, line);
-    if (!has_program("c++"))
-        cr_skip_test("c++ is not installed");
-    r = run_here("echo '#include <benchattn.h>' >x.cc && "
-                 "c++ -Wall -Wextra -Wpedantic -Werror -fsyntax-only -Ie/opt/b/include x.cc");
-    expect_exit(&r, 0);
+    need_programs("c++");
+    must_shell("echo '#include <benchattn.h>' >x.cc && c++ -Wall -Wextra -Wpedantic -Werror "
+               "-fsyntax-only -Ie/opt/b/include x.cc");
 }
 
 Test(install, uninstall_leaves_no_file)
 {
     struct ran r =
-        run_here(INSTALL_LIBRARY "touch d/opt/b/bin/other && DESTDIR=\"$PWD/d\" PREFIX=/opt/b "
-                                 "\"$SRC/scripts/install.sh\" uninstall && find d -not -type d");
+        must_shell(INSTALL_LIBRARY "touch d/opt/b/bin/other && DESTDIR=\"$PWD/d\" PREFIX=/opt/b "
+                                   "\"$SRC/scripts/install.sh\" uninstall && find d -not -type d");
 
-    expect_exit(&r, 0);
     const char *const left = strstr(r.out.data, "\nd/"); /* after what install said */
     cr_assert_not_null(left, "%s", r.out.data);
     cr_expect_str_eq(left, "\nd/opt/b/bin/other\n");
@@ -106,24 +81,21 @@ Test(install, a_debian_package)
 {
     if (SANITIZED)
         cr_skip_test("packages are made of builds for users");
-    if (!has_program("dpkg-deb") || !has_program("dpkg-shlibdeps"))
-        cr_skip_test("dpkg-dev is not installed");
+    need_programs("dpkg-deb dpkg-shlibdeps");
     struct ran r =
-        run_here("deb=$(\"$SRC/scripts/deb.sh\" \"$BENCH\" .) && dpkg-deb -f \"$deb\" && "
-                 "dpkg-deb -x \"$deb\" x && find x -type f && x/usr/bin/bench --version");
+        must_shell("deb=$(\"$SRC/scripts/deb.sh\" \"$BENCH\" .) && dpkg-deb -f \"$deb\" && "
+                   "dpkg-deb -x \"$deb\" x && find x -type f && x/usr/bin/bench --version");
 
-    expect_exit(&r, 0);
     HAS(r.out.data, "Package: bench-attention\n", "Depends: ", "libhwloc15",
         "\nx/usr/share/man/man1/bench.1.gz\n", "\nbench ");
 }
 
 Test(install, python_module)
 {
-    struct ran r = run_here("exec python3 \"$SRC/tests/contrib/test_bench.py\"");
+    struct ran r = must_shell("exec python3 \"$SRC/tests/contrib/test_bench.py\"");
 
     if (r.code == 127)
         cr_skip_test("python3 is not installed");
-    expect_exit(&r, 0);
     expect_said(&r, "\nOK\n");
 }
 
@@ -137,10 +109,9 @@ static void run_python(const char *module, const char *line)
                        "for PY in python3 /usr/bin/python3; do "
                        "\"$PY\" -c 'import numpy, %s' 2>/dev/null && { %s; exit; }; done; exit 78",
                        module, line));
-    struct ran r = run_here(whole);
+    struct ran r = must_shell(whole);
     const int code = r.code;
     if (code < 77 || code > 79) {
-        expect_exit(&r, 0);
         expect_said(&r, "\nOK\n");
     }
     if (code == 77)

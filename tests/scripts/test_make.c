@@ -5,7 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,19 +13,12 @@ TestSuite(make, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 static void make_tree(void)
 {
-    static const char make[] =
-        "set -e; mkdir -p scripts harness tests/preload variants/backends/simd; "
-        "cp '%s/Makefile' .; cp '%s/scripts/build_info.sh' scripts; git init -q .; "
-        "echo 'typedef int nothing;' >variants/backends/simd/gemm_int8.isa.c; "
-        "echo 'int one(void);' >harness/one.h; "
-        "printf '#include \"harness/one.h\"\\nint one(void) { return 1; }\\n' >harness/one.c; "
-        "printf '#include \"harness/one.h\"\\nint main(void) { return one(); }\\n' >harness/main.c";
-    char here[PATH_MAX], line[3 * PATH_MAX];
-
-    if (!realpath(".", here) || access("Makefile", R_OK) != 0)
-        cr_skip_test("run from the top of the repository");
-    snprintf(line, sizeof(line), make, here, here);
-    shell_exits(folder, 0, NULL, line);
+    must_shell(
+        "set -e; mkdir -p scripts harness tests/preload variants/backends/simd; cp $SRC/Makefile "
+        ".; cp $SRC/scripts/build_info.sh scripts; git init -q .; echo 'typedef int nothing;' "
+        ">variants/backends/simd/gemm_int8.isa.c; echo 'int one(void);' >harness/one.h; printf "
+        "'#include \"harness/one.h\"\\nint one(void) { return 1; }\\n' >harness/one.c; printf "
+        "'#include \"harness/one.h\"\\nint main(void) { return one(); }\\n' >harness/main.c");
 }
 
 #define AGED "find . -type f -exec touch -d '1 hour ago' {} +; "
@@ -35,11 +27,9 @@ static void make_tree(void)
  * order. */
 static int counted(const char *words)
 {
-    char line[256];
+    struct ran r = must_shell("unset MAKEFLAGS MFLAGS MAKELEVEL; %s", words);
     int lines = 0, all = 0, sum = 0;
 
-    snprintf(line, sizeof(line), "unset MAKEFLAGS MFLAGS MAKELEVEL; %s", words);
-    struct ran r = shell_exits(folder, 0, NULL, line);
     for (const char *at = r.out.data; (at = strstr(at, " cc ")); at++) {
         const char *begin = at;
         int number = 0, of = 0;
@@ -57,11 +47,7 @@ static int counted(const char *words)
 
 Test(make, counts_what_it_compiles)
 {
-    struct ran has = run_shell(folder, "git --version && make --version && gcc --version");
-    const bool can = has.code == 0;
-
-    if (!can)
-        cr_skip_test("git, make and gcc are needed");
+    need_programs("git make gcc");
     make_tree();
     const int all = counted("make CC=gcc");
     cr_expect_gt(all, 2);

@@ -50,10 +50,8 @@ Test(pages, generated_parts)
 {
     static const char *const generated[] = {"README.md", "docs/variants.md", "docs/systems.md",
                                             "results/README.md", "results/reference/README.md"};
-    char line[128];
 
-    snprintf(line, sizeof(line), "scripts/pages.sh \"$BENCH\" %s", folder);
-    shell_exits(".", 0, NULL, line);
+    must_shell("cd $SRC; scripts/pages.sh \"$BENCH\" $OLDPWD");
     for (size_t i = 0; i < sizeof(generated) / sizeof(*generated); i++) {
         struct bytes made = must_load(in_folder(generated[i])), tracked = must_load(generated[i]);
         cr_expect(strcmp(made.data, tracked.data) == 0,
@@ -157,7 +155,7 @@ static void expect_taken(const char *page, const char *words)
                       "%s: bench %s: no --%s", page, words, option_specs[i].name);
     if (st == OK && strcmp(o.command, "sweep") == 0 && !o.ckpt && !o.resume &&
         !strstr(words, ".so")) {
-        struct ran r = run_bench(".", "%.*s -n -q", (int)strcspn(words, "#"), words);
+        struct ran r = run_shell("cd $SRC; $BENCH %.*s -n -q", (int)strcspn(words, "#"), words);
         cr_expect(r.code == 0 || r.code == 6, "%s: bench %s: %s", page, words, r.err.data);
     }
     options_free(&o);
@@ -251,20 +249,18 @@ Test(pages, differences_are_rows)
         {"+0.012 (-0.001 to +0.026, p 0.15)", 1},
         {"+0.013 (-0.001 to +0.026, p 0.3 by itself)", 0},
     };
-    char line[FILE_PATH + 64];
-    shell_exits(".", 0, NULL, "scripts/claims.py --bench \"$BENCH\"");
-    const char *const path = in_folder("page.md");
-    snprintf(line, sizeof(line), "scripts/claims.py --bench \"$BENCH\" %s", path);
+
+    must_shell("cd $SRC; scripts/claims.py --bench \"$BENCH\"");
     for (size_t i = 0; i < ARRAY_LEN(written); i++) {
-        FILE *const f = fopen(path, "w");
-        cr_assert(f && fputs(written[i].text, f) >= 0 && fclose(f) == 0);
-        shell_exits(".", written[i].code, NULL, line);
+        folder_put_text("page.md", written[i].text);
+        shell_exits(written[i].code, NULL,
+                    "cd $SRC; scripts/claims.py --bench \"$BENCH\" $OLDPWD/page.md");
     }
 }
 
 Test(pages, leaderboard_is_its_rows)
 {
     struct bytes page = must_load("results/reference/leaderboard.md");
-    struct ran r = shell_exits(".", 0, NULL, "scripts/leaderboard.py --bench \"$BENCH\"");
+    struct ran r = must_shell("cd $SRC; scripts/leaderboard.py --bench \"$BENCH\"");
     cr_expect(strstr(page.data, r.out.data), "scripts/leaderboard.py prints another one");
 }

@@ -15,6 +15,6 @@ Test(snippets, can_be_copied)
 
     if (!bench || !strstr(bench, "/build/release/bench"))
         cr_skip_test("objects of build/release are needed");
-    struct ran r = shell_exits(".", 0, NULL, "scripts/snippets.sh");
+    struct ran r = must_shell("scripts/snippets.sh");
     cr_expect(strstr(r.out.data, " 0 failed"), "%s\n%s", r.out.data, r.err.data);
 }

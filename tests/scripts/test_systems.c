@@ -176,7 +176,7 @@ Test(systems, what_is_built_runs)
         if (!s->run)
             continue;
         if (strncmp(s->run, "train ", strlen("train ")) == 0) {
-            bench_exits(folder, 0, NULL, "%s --backend ref --steps 1 --seq 8 --batch 1", s->run);
+            must_bench("%s --backend ref --steps 1 --seq 8 --batch 1", s->run);
             continue;
         }
         struct plan p = planned("%s -b ref", s->run);
@@ -188,9 +188,7 @@ Test(systems, what_is_built_runs)
 
 Test(systems, the_page_is_the_list)
 {
-    struct ran r = run_bench(".", "list systems --format md");
-
-    expect_exit(&r, 0);
+    struct ran r = must_bench("list systems --format md");
     struct bytes page = must_load("docs/systems.md");
     cr_expect_str_eq(page.data, r.out.data, "make && scripts/pages.sh");
 }

@@ -18,13 +18,10 @@ enum { FAILING_PATIENCE_S = 20 };
  * number of calls is written to the file `calls`. */
 static inline struct ran run_failing(const char *how, int at, const char *words)
 {
-    char line[2048];
 
-    snprintf(line, sizeof(line),
-             "exec timeout -s KILL %d env LD_PRELOAD=\"${BENCH%%/*}/faults.so\" FAULT_HOW=%s "
-             "FAULT_AT=%d %s \"$BENCH\" %s",
-             FAILING_PATIENCE_S, how, at, at ? "" : "FAULT_COUNT=calls", words);
-    return run_shell(folder, line);
+    return run_shell("exec timeout -s KILL %d env LD_PRELOAD=\"${BENCH%%/*}/faults.so\" "
+                     "FAULT_HOW=%s FAULT_AT=%d %s \"$BENCH\" %s",
+                     FAILING_PATIENCE_S, how, at, at ? "" : "FAULT_COUNT=calls", words);
 }
 
 /* How many calls has an undisturbed run? */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * See kept.h, and failure.h for the one error. */
+ * See kept.h, failure.h for the one error, and tmp_folder.h for the one folder. */
 #include "kept.h"
-#include "failure.h"
+#include "tmp_folder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct err failure;
+char folder[64];
 
 static struct held {
     void *p;

@@ -2,7 +2,7 @@
  *
  * See program.h. */
 #include "program.h"
-#include "kept.h"
+#include "tmp_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ void forget_settings(void)
     }
 }
 
-static void become_shell(const char *folder, const char *line, const struct program *p)
+static void become_shell(const char *line, const struct program *p)
 {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -47,12 +47,13 @@ static void become_shell(const char *folder, const char *line, const struct prog
     setpgid(0, 0);
     forget_settings();
     setenv("BENCH_CKPT", "none", 1); /* the shipped models take seconds to score */
-    if (chdir(folder) == 0 && dup2(nothing, 0) == 0 && dup2(p->out, 1) == 1 && dup2(p->err, 2) == 2)
+    if (setenv("SRC", getcwd(NULL, 0), 1) == 0 && (!*folder || chdir(folder) == 0) &&
+        dup2(nothing, 0) == 0 && dup2(p->out, 1) == 1 && dup2(p->err, 2) == 2)
         execl("/bin/sh", "sh", "-c", line, (char *)NULL);
     _exit(126);
 }
 
-static struct program start_shell(const char *folder, const char *line)
+static struct program start_shell(const char *line)
 {
     struct program p = {.out = memfd_create("stdout", MFD_CLOEXEC),
                         .err = memfd_create("stderr", MFD_CLOEXEC)};
@@ -62,7 +63,7 @@ static struct program start_shell(const char *folder, const char *line)
     p.pid = fork();
     cr_assert(p.pid >= 0);
     if (p.pid == 0)
-        become_shell(folder, line, &p);
+        become_shell(line, &p);
     setpgid(p.pid, p.pid);
     return p;
 }
@@ -92,44 +93,50 @@ struct ran finish_bench(struct program *p)
     return r;
 }
 
-struct ran run_shell(const char *folder, const char *line)
+static struct ran run_line(const char *line)
 {
-    struct program p = start_shell(folder, line);
+    struct program p = start_shell(line);
 
     return finish_bench(&p);
 }
 
-static char *exec_line(const char *fmt, va_list ap)
+/* The text of a format, behind what starts the program itself. */
+static char *line_of(bool bench, const char *fmt, va_list ap)
 {
-    char *words = NULL, *line = NULL;
+    char *words = NULL;
 
     cr_assert(vasprintf(&words, fmt, ap) >= 0);
-    cr_assert(asprintf(&line, "exec \"$BENCH\" %s", words) >= 0);
-    free(words);
-    return line;
+    kept(words);
+    return bench ? kept(need_text("exec \"$BENCH\" %s", words)) : words;
 }
 
-struct program start_bench(const char *folder, const char *fmt, ...)
+struct program start_bench(const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    char *line = exec_line(fmt, ap);
+    const struct program p = start_shell(line_of(true, fmt, ap));
     va_end(ap);
-    const struct program p = start_shell(folder, line);
-    free(line);
     return p;
 }
 
-struct ran run_bench(const char *folder, const char *fmt, ...)
+struct ran run_shell(const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    char *line = exec_line(fmt, ap);
+    const struct ran r = run_line(line_of(false, fmt, ap));
     va_end(ap);
-    const struct ran r = run_shell(folder, line);
-    free(line);
+    return r;
+}
+
+struct ran run_bench(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    const struct ran r = run_line(line_of(true, fmt, ap));
+    va_end(ap);
     return r;
 }
 
@@ -209,9 +216,9 @@ void expect_said(const struct ran *r, const char *text)
     cr_assert(strstr(r->err.data, text), "stderr lacks \"%s\":\n%.2000s", text, r->err.data);
 }
 
-struct ran shell_exits(const char *folder, int code, const char *said, const char *line)
+static struct ran line_exits(int code, const char *said, const char *line)
 {
-    const struct ran r = run_shell(folder, line);
+    const struct ran r = run_line(line);
 
     cr_assert_eq(r.code, code, "%.300s\nexit code %d instead of %d, stderr:\n%.2000s", line, r.code,
                  code, r.err.data);
@@ -220,25 +227,50 @@ struct ran shell_exits(const char *folder, int code, const char *said, const cha
     return r;
 }
 
-struct ran bench_exits(const char *folder, int code, const char *said, const char *fmt, ...)
+struct ran shell_exits(int code, const char *said, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    char *const line = exec_line(fmt, ap);
+    const struct ran r = line_exits(code, said, line_of(false, fmt, ap));
     va_end(ap);
-    const struct ran r = shell_exits(folder, code, said, line);
-    free(line);
     return r;
 }
 
-void need_program(const char *name)
+struct ran bench_exits(int code, const char *said, const char *fmt, ...)
 {
-    char line[128];
+    va_list ap;
 
-    snprintf(line, sizeof(line), "command -v %s", name);
-    if (run_shell("/tmp", line).code != 0)
-        cr_skip_test("%s is not installed", name);
+    va_start(ap, fmt);
+    const struct ran r = line_exits(code, said, line_of(true, fmt, ap));
+    va_end(ap);
+    return r;
+}
+
+struct ran must_shell(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    const struct ran r = line_exits(0, NULL, line_of(false, fmt, ap));
+    va_end(ap);
+    return r;
+}
+
+struct ran must_bench(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    const struct ran r = line_exits(0, NULL, line_of(true, fmt, ap));
+    va_end(ap);
+    return r;
+}
+
+void need_programs(const char *names)
+{
+    if (run_shell("for p in %s; do command -v $p || exit; done", names).code != 0)
+        cr_skip_test("of %s one is not installed", names);
 }
 
 struct rows must_read_table(const char *path, enum table_id id)
@@ -250,7 +282,7 @@ struct rows must_read_table(const char *path, enum table_id id)
     return rows;
 }
 
-struct rows must_read(const char *folder, const char *run, enum table_id id)
+struct rows must_read(const char *run, enum table_id id)
 {
     char path[FILE_PATH];
 

@@ -24,17 +24,16 @@ struct ran {
  * Expectations must not depend on the caller's environment. */
 void forget_settings(void);
 
-/* Run `line` in `folder` with sh, without those settings, so that only the line counts. In it
- * $BENCH is the program. Dies with the test, or of SIGALRM after 600 s. */
-struct ran run_shell(const char *folder, const char *line);
+/* Run a line with sh in the test's folder, or in the repository's where the test has none, without those
+ * settings, so that only the line counts. In it $BENCH is the program, $SRC the repository. Dies with the test, or
+ * of SIGALRM after 600 s. */
+struct ran run_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* run_shell of "$BENCH" and the words of a format. */
-struct ran run_bench(const char *folder, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+struct ran run_bench(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same in the background, in a process group of its own. */
-struct program start_bench(const char *folder, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+struct program start_bench(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 struct ran finish_bench(struct program *p);
 
 /* Wait until stderr contains `text` (true), or the program has ended (false). */
@@ -50,16 +49,21 @@ void expect_exit(const struct ran *r, int code);
 void expect_said(const struct ran *r, const char *text); /* on stderr */
 
 /* Run, and expect this exit code and, unless it is NULL, this text on stderr. */
-struct ran bench_exits(const char *folder, int code, const char *said, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-struct ran shell_exits(const char *folder, int code, const char *said, const char *line);
+struct ran bench_exits(int code, const char *said, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+struct ran shell_exits(int code, const char *said, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* Skip the test where this program is not installed. */
-void need_program(const char *name);
+/* With exit code 0. */
+struct ran must_bench(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+struct ran must_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* A table of the run folder/run, or of any file, kept until the test ends; a failed assertion if it
+/* Skip the test where one of these programs is not installed. */
+void need_programs(const char *names);
+
+/* A table of a run in the test's folder, or of any file, kept until the test ends; a failed assertion if it
  * cannot be read. */
-struct rows must_read(const char *folder, const char *run, enum table_id id);
+struct rows must_read(const char *run, enum table_id id);
 struct rows must_read_table(const char *path, enum table_id id);
 
 /* Rows with this status. */

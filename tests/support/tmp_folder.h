@@ -14,7 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static char folder[64];
+extern char folder[64];
 
 static inline void folder_make(void)
 {

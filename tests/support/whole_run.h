@@ -31,8 +31,8 @@ static inline int rows_with(const struct rows *rows, enum table_id id, const cha
 static inline void expect_complete(const char *run)
 {
     char path[FILE_PATH];
-    struct rows latency = must_read(folder, run, TABLE_LATENCY);
-    struct rows memory = must_read(folder, run, TABLE_MEMORY), samples;
+    struct rows latency = must_read(run, TABLE_LATENCY);
+    struct rows memory = must_read(run, TABLE_MEMORY), samples;
     const struct latency_row *row = latency.row;
     int64_t total = 0;
 

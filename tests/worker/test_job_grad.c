@@ -330,10 +330,8 @@ Test(job_grad, the_bound_of_heads_that_are_normed_grows)
 /* Keys of 8 numbers are often nearly at right angles to queries: right on any backend. */
 Test(job_grad, heads_that_are_normed_may_be_small, .init = folder_make, .fini = folder_remove)
 {
-    bench_exits(folder, 0, NULL,
-                "-q -V gdn -b auto -w train --seq 32 --mem 32 --d-model 64 "
-                "--heads 4 --threads 1 --pin none --ckpt none "
-                "--max-time 0.001 --min-samples 1 --warmup-ms 0 --out r");
+    must_bench("-q -V gdn -b auto -w train --seq 32 --mem 32 --d-model 64 --heads 4 --threads 1 "
+               "--pin none --ckpt none --max-time 0.001 --min-samples 1 --warmup-ms 0 --out r");
 }
 
 /* Two rows, whose matrix of landmarks is as good as singular: right, and further from the reference
@@ -345,9 +343,8 @@ Test(job_grad, two_landmarks_may_be_alike, .init = folder_make, .fini = folder_r
     if (backend_usable(backend_find(SIMD), NULL) != OK)
         cr_skip_test(SIMD " is not usable here");
     for (size_t i = 0; i < ARRAY_LEN(seeds); i++)
-        bench_exits(folder, 0, NULL,
-                    "-q -V nystrom -b " SIMD " -w layer --phase fwd_bwd --seq 2 --mem 0 "
-                    "--kv-heads 2 --d-model 64 --seed %d --threads 1 --pin none "
-                    "--max-time 0.001 --min-samples 1 --warmup-ms 0 --out r",
-                    seeds[i]);
+        must_bench("-q -V nystrom -b " SIMD
+                   " -w layer --phase fwd_bwd --seq 2 --mem 0 --kv-heads 2 --d-model 64 --seed %d "
+                   "--threads 1 --pin none --max-time 0.001 --min-samples 1 --warmup-ms 0 --out r",
+                   seeds[i]);
 }

@@ -14,13 +14,10 @@ TestSuite(library_abi, .timeout = 240);
 /* `line` with the library in $LIB and its folder in $SRC, or a test that is skipped. */
 static struct ran of_library(const char *line)
 {
-    char *const root = kept(getcwd(NULL, 0));
-    char *const whole = kept(need_text("SRC='%s/variants/backends/library'; "
-                                       "LIB=$(dirname \"$BENCH\")/libbenchattn.so.1; "
-                                       "[ -e \"$LIB\" ] && command -v nm >/dev/null || exit 77; %s",
-                                       root, line));
-    struct ran r = run_shell("/tmp", whole);
-    free(whole);
+    struct ran r = run_shell(
+        "SRC=$SRC/variants/backends/library; LIB=$(dirname \"$BENCH\")/libbenchattn.so.1; [ -e "
+        "\"$LIB\" ] && command -v nm >/dev/null || exit 77; %s",
+        line);
     if (r.code == 77)
         cr_skip_test("no libbenchattn.so.1 beside the program (make library), or no nm");
     return r;

@@ -261,30 +261,30 @@ static void expect_rows_of_text(void)
 
 Test(heads, rows_of_a_trained_model)
 {
-    bench_exits(folder, 0, NULL, "train --variant xl" TRAIN "--ckpt xl");
-    bench_exits(folder, 0, NULL, EVAL "--ckpt xl --attention a --losses l");
+    must_bench("train --variant xl" TRAIN "--ckpt xl");
+    must_bench(EVAL "--ckpt xl --attention a --losses l");
     expect_rows_of_text();
-    bench_exits(folder, 0, NULL, EVAL "--ckpt xl");
-    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    must_bench(EVAL "--ckpt xl");
+    struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
     const double nll = ((const struct perplexity_row *)rows.row)->nll_nats_per_token;
-    bench_exits(folder, 0, NULL, EVAL "--ckpt xl --attention a");
-    rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    must_bench(EVAL "--ckpt xl --attention a");
+    rows = must_read("r/latest", TABLE_PERPLEXITY);
     cr_expect_float_eq(((const struct perplexity_row *)rows.row)->nll_nats_per_token, nll, 1e-4);
 }
 
 /* The same model in f32, which a narrow one is compared with, is not seen. */
 Test(heads, narrow_types)
 {
-    bench_exits(folder, 0, NULL, "train --variant rope" TRAIN "--ckpt rope");
-    bench_exits(folder, 0, NULL, EVAL "--ckpt rope --dtype q8 --attention a");
+    must_bench("train --variant rope" TRAIN "--ckpt rope");
+    must_bench(EVAL "--ckpt rope --dtype q8 --attention a");
     expect_rows_of_text();
 }
 
 /* Its past is run again in front of each segment. */
 Test(heads, past_that_is_run_again_does_not_count)
 {
-    bench_exits(folder, 0, NULL, "train --variant vanilla" TRAIN "--ckpt v");
-    bench_exits(folder, 0, NULL, EVAL "--ckpt v --attention a");
+    must_bench("train --variant vanilla" TRAIN "--ckpt v");
+    must_bench(EVAL "--ckpt v --attention a");
     expect_rows_of_text();
 }
 
@@ -309,18 +309,15 @@ Test(heads, many_layers_without)
 
 Test(heads, what_has_none)
 {
-    bench_exits(folder, 0, NULL, "train --variant minlstm" TRAIN "--ckpt m");
-    bench_exits(folder, 77, "this model has no attention with probabilities",
+    must_bench("train --variant minlstm" TRAIN "--ckpt m");
+    bench_exits(77, "this model has no attention with probabilities",
                 EVAL "--ckpt m --attention a");
+    must_bench("train --variant gla-hybrid --layers 4 --d-model 16 --heads 2 --seq 16 --mem 0 "
+               "--batch 2 --steps 2 --threads 1 --pin none -q --ckpt h");
     bench_exits(
-        folder, 0, NULL,
-        "train --variant gla-hybrid --layers 4 --d-model 16 --heads 2 --seq 16 --mem 0 --batch 2 "
-        "--steps 2 --threads 1 --pin none -q --ckpt h");
-    bench_exits(
-        folder, 0, "no probabilities of layers 1, 2, 3",
+        0, "no probabilities of layers 1, 2, 3",
         "eval --ckpt h --seq 16 --mem 0 --bytes 400 --threads 1 --pin none --out r --attention a");
-    bench_exits(folder, 0, NULL, "train --variant talking" TRAIN "--ckpt t");
-    bench_exits(folder, 0, NULL, EVAL "--ckpt t --attention a");
-    bench_exits(folder, 2, "--attention is computed by ref",
-                EVAL "--ckpt t --attention a --impl fused");
+    must_bench("train --variant talking" TRAIN "--ckpt t");
+    must_bench(EVAL "--ckpt t --attention a");
+    bench_exits(2, "--attention is computed by ref", EVAL "--ckpt t --attention a --impl fused");
 }

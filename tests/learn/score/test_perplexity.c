@@ -50,12 +50,11 @@ static void save_model(bool known)
 static struct perplexity_row evaluate(const char *text, const char *how)
 {
     folder_put_text("text", text);
-    bench_exits(folder, 0, NULL,
-                "eval --ckpt model.safetensors --corpus text --seq 4 %s -b ref --threads 1 "
-                "--pin none --out r",
-                how);
-    shell_exits(folder, 0, NULL, "rm -rf run && mv r/2* run");
-    struct rows rows = must_read(folder, "run", TABLE_PERPLEXITY);
+    must_bench("eval --ckpt model.safetensors --corpus text --seq 4 %s -b ref --threads 1 --pin "
+               "none --out r",
+               how);
+    must_shell("rm -rf run && mv r/2* run");
+    struct rows rows = must_read("run", TABLE_PERPLEXITY);
     cr_assert_eq(rows.n, 1);
     const struct perplexity_row row = *(const struct perplexity_row *)rows.row;
     return row;
@@ -138,14 +137,11 @@ Test(perplexity, types_are_compared_with_f32)
 
     save_model(false);
     folder_put_text("text", "a small text to score");
-    bench_exits(folder, 0, NULL,
-                "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
-                "-b ref --threads 1 --pin none --out r --dtype bf16,q8,q4,q4_1 "
-                "--act-dtype f32,q8");
-    shell_exits(folder, 0, NULL,
-                "mv r/2* run; head -n 3 run/perplexity.csv >cut; mv cut "
-                "run/perplexity.csv; $BENCH eval --resume=run -q");
-    struct rows rows = must_read(folder, "run", TABLE_PERPLEXITY);
+    must_bench("eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref --threads 1 "
+               "--pin none --out r --dtype bf16,q8,q4,q4_1 --act-dtype f32,q8");
+    must_shell("mv r/2* run; head -n 3 run/perplexity.csv >cut; mv cut run/perplexity.csv; $BENCH "
+               "eval --resume=run -q");
+    struct rows rows = must_read("run", TABLE_PERPLEXITY);
     cr_assert_eq(rows.n, TYPES);
     const struct perplexity_row *const row = rows.row;
     for (int i = 0; i < TYPES; i++) {
@@ -182,11 +178,10 @@ Test(perplexity, documents_are_compared_alone)
     save_model(false);
     for (int i = 0; i < 2; i++) {
         folder_put_text("text", i ? "a small text\na small text\n" : "a small text\n");
-        bench_exits(folder, 0, NULL,
-                    "eval --ckpt model.safetensors --corpus text --doc-sep line --seq 4 --mem 4 "
-                    "-b ref --threads 1 --pin none --out r%d --dtype bf16",
-                    i);
-        struct rows rows = must_read(folder, i ? "r1/latest" : "r0/latest", TABLE_PERPLEXITY);
+        must_bench("eval --ckpt model.safetensors --corpus text --doc-sep line --seq 4 --mem 4 -b "
+                   "ref --threads 1 --pin none --out r%d --dtype bf16",
+                   i);
+        struct rows rows = must_read(i ? "r1/latest" : "r0/latest", TABLE_PERPLEXITY);
         cr_assert_eq(rows.n, 2);
         kl[i] = ((const struct perplexity_row *)rows.row)[1].kl_nats;
     }
@@ -200,15 +195,14 @@ Test(perplexity, types_of_a_cache_are_compared_with_f32)
 
     save_model(false);
     folder_put_text("text", "a small text to score");
-    struct ran r = bench_exits(folder, 2, NULL,
-                               "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
-                               "-b ref --threads 1 --pin none --mem-kind hidden --kv-dtype q8");
+    struct ran r = bench_exits(2, NULL,
+                               "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
+                               "--threads 1 --pin none --mem-kind hidden --kv-dtype q8");
     HAS(r.err.data, "applies to cached keys and values only  -> use --mem-kind kv");
-    r = bench_exits(folder, 0, NULL,
-                    "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
-                    "--threads 1 --pin none --out r --format table --kv-dtype q8,bf16");
+    r = must_bench("eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref --threads 1 "
+                   "--pin none --out r --format table --kv-dtype q8,bf16");
     HAS(r.out.data, "kv_dtype", "vs f32 %");
-    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
     cr_assert_eq(rows.n, 3);
     const struct perplexity_row *const row = rows.row;
     for (int i = 0; i < 3; i++) {
@@ -234,11 +228,10 @@ Test(perplexity, of_one_checkpoint_at_several_thresholds)
 
     save_small(&m, &c);
     folder_put_text("text", "a text that is short");
-    struct ran r = bench_exits(folder, 0, NULL,
-                               "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 "
-                               "-b ref --threads 1 --pin none --exit-tau 0,0.9,1 --out r");
+    struct ran r = must_bench("eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
+                              "--threads 1 --pin none --exit-tau 0,0.9,1 --out r");
     HAS(r.out.data, "exit_tau");
-    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
     const struct perplexity_row *const row = rows.row;
     cr_assert_eq(rows.n, ARRAY_LEN(taus));
     for (size_t i = 0; i < ARRAY_LEN(taus); i++)
@@ -246,8 +239,8 @@ Test(perplexity, of_one_checkpoint_at_several_thresholds)
     cr_expect_eq(row[0].layers_run, 3);
     cr_expect_eq(row[2].layers_run, 1);
     cr_expect_neq(row[0].ppl, row[2].ppl);
-    bench_exits(folder, 0, NULL, "%s --out again", row[2].repro);
-    struct rows again = must_read(folder, "again/latest", TABLE_PERPLEXITY);
+    must_bench("%s --out again", row[2].repro);
+    struct rows again = must_read("again/latest", TABLE_PERPLEXITY);
     cr_assert_eq(again.n, 1);
     cr_expect_str_eq(((const struct perplexity_row *)again.row)->case_id, row[2].case_id);
     cr_expect_eq(((const struct perplexity_row *)again.row)->ppl, row[2].ppl);
@@ -255,9 +248,9 @@ Test(perplexity, of_one_checkpoint_at_several_thresholds)
     static const char *const refused[] = {"--norm post", "--gate gru", "--exit-patience 2",
                                           "--exit-tau 2"};
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        bench_exits(folder, 2, NULL,
-                    "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
-                    "--threads 1 %s --out no",
+        bench_exits(2, NULL,
+                    "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref --threads "
+                    "1 %s --out no",
                     refused[i]);
     }
 }
@@ -356,10 +349,9 @@ Test(perplexity, the_divergence_is_from_f32)
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         const double *const p = known[i].p, *const q = known[i].q;
         save_logits((const double[]){1 + p[0] / 256, 1 + p[1] / 256, 1 + p[2] / 256});
-        shell_exits(folder, 0, NULL,
-                    "rm -rf r run; $BENCH eval --ckpt model.safetensors --corpus text --seq 4 "
-                    "--mem 4 -b ref --threads 1 --pin none --out r --dtype bf16 -q && mv r/2* run");
-        struct rows rows = must_read(folder, "run", TABLE_PERPLEXITY);
+        must_shell("rm -rf r run; $BENCH eval --ckpt model.safetensors --corpus text --seq 4 --mem "
+                   "4 -b ref --threads 1 --pin none --out r --dtype bf16 -q && mv r/2* run");
+        struct rows rows = must_read("run", TABLE_PERPLEXITY);
         const struct perplexity_row *const row = (const struct perplexity_row *)rows.row + 1;
         cr_assert_eq(rows.n, 2);
         cr_assert_gt(fabs(kl_of(p, q) - kl_of(q, p)), 0.005, "tells nothing");

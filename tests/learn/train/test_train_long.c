@@ -78,10 +78,9 @@ Test(train_long, the_last_step_is_saved)
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         struct safetensors s;
         int step = -1;
-        bench_exits(folder, 0, NULL,
-                    "train --pin none --threads 1 --batch 3 --layers 2 --d-model 16 --heads 2 "
-                    "--ckpt unused " LINE "--variant %s --backend %s --eval-every 40 --force %s",
-                    variants[0]->name, lookup_fastest(backends, ELEM_F32)->name, ends[i]);
+        must_bench("train --pin none --threads 1 --batch 3 --layers 2 --d-model 16 --heads 2 "
+                   "--ckpt unused " LINE "--variant %s --backend %s --eval-every 40 --force %s",
+                   variants[0]->name, lookup_fastest(backends, ELEM_F32)->name, ends[i]);
         cr_assert_eq(safetensors_open(&s, in_folder("unused"), &failure), OK, "%s: %s", ends[i],
                      failure.msg);
         cr_expect_eq(safetensors_int(&s, "step", -1, 0, 1000, &step, &failure), OK, "%s",
@@ -110,8 +109,7 @@ Test(train_long, dropout_of_everything_is_refused)
     static const char *const all[] = {"1", "0.99999999"};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        bench_exits(folder, 2, "  -> use less than 1", "train --variant xl --ckpt x --dropout %s",
-                    all[i]);
+        bench_exits(2, "  -> use less than 1", "train --variant xl --ckpt x --dropout %s", all[i]);
 }
 
 /* ---- a trained model ---------------------------------------------------------------------- */

@@ -130,11 +130,11 @@ Test(train_options, of_the_loop)
     char line[1000];
 
     line_of(line, sizeof(line), LOOP, SMALL " --ckpt m --schedule wsd");
-    bench_exits(folder, 0, NULL, "%s", line);
+    must_bench("%s", line);
     struct rows all = curve();
     const struct train_row *row = all.row;
     expect("stop-at", (double)row[all.n - 1].step, 0);
-    bench_exits(folder, 0, NULL, "train --ckpt m --resume --log-every 3 -q");
+    must_bench("train --ckpt m --resume --log-every 3 -q");
     all = curve();
     row = all.row;
     expect("steps", (double)row[all.n - 1].step, 0);
@@ -159,7 +159,7 @@ Test(train_options, of_the_clock)
     char line[1000];
 
     line_of(line, sizeof(line), CLOCK, SMALL " --ckpt m --steps 2000000000");
-    bench_exits(folder, 0, NULL, "%s", line);
+    must_bench("%s", line);
 }
 
 /* ---- a step on a text ----------------------------------------------------------------------- */
