@@ -94,9 +94,7 @@ Test(option_words, ordinary_ones_stand_as_they_are)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        FILE *const f = text_begin();
-        word_print(f, cases[i].word, cases[i].quote);
-        char *const line = text_end(f);
+        char *const line = PRINTED(f, word_print(f, cases[i].word, cases[i].quote));
         cr_expect_str_eq(line, cases[i].line);
     }
 }

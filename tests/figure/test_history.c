@@ -86,9 +86,7 @@ Test(plot_history, as_a_table)
     for (size_t i = 0; i < run[2].table[TABLE_LATENCY].n; i++)
         text_put(((struct latency_row *)run[2].table[TABLE_LATENCY].row)[i].host_id, TEXT_SIZE,
                  "another");
-    FILE *const f = text_begin();
-    MUST(history_table(f, &d, FORMAT_MD, &failure));
-    char *const out = text_end(f);
+    char *const out = PRINTED(f, MUST(history_table(f, &d, FORMAT_MD, &failure)));
     HAS(out, "| case | machine | 11-10 commit1 | 11-11 commit2 | 11-12 commit0 |",
         " | Some CPU | 1.00 us |  | 1.20 us |\n", " | Other CPU |  | 1.10 us |  |\n");
     int lines = 0;

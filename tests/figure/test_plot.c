@@ -229,9 +229,7 @@ Test(plot, names_do_not_break_the_table)
     }
     struct plot p = plot_of(&r, "latency-seq");
     text_put(p.series.v[0].text, PLOT_TEXT, "two\nlines,\r\"one\" name");
-    FILE *const f = text_begin();
-    plot_print_csv(f, &p);
-    char *const csv = text_end(f);
+    char *const csv = PRINTED(f, plot_print_csv(f, &p));
     for (const char *c = csv; *c; c++)
         lines += *c == '\n';
     cr_expect_eq(lines, p.n + 1);

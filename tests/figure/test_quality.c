@@ -5,7 +5,6 @@
 
 #include "harness/plan/case.h"
 
-
 TestSuite(plot_quality, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static struct study_row trained[200];
@@ -130,9 +129,7 @@ Test(plot_quality, a_point_without_a_name_has_a_blank_one)
         train(variants[v]->name, v, 1 + 0.01 * v);
     }
     struct plot p = finish(&r);
-    FILE *const f = text_begin();
-    plot_print_csv(f, &p);
-    char *const csv = text_end(f);
+    char *const csv = PRINTED(f, plot_print_csv(f, &p));
     cr_expect_null(strstr(csv, ",\n"), "an empty name");
     HAS(csv, ",\302\240\n");
 }

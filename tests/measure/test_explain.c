@@ -37,11 +37,7 @@ static struct run run_of(const double *ns, int launches)
 
 static void expect_text(const struct run *run, const char *part, bool there)
 {
-    FILE *const f = text_begin();
-
-    cr_assert_not_null(f);
-    explain_row(f, run, run->latency.row);
-    char *text = text_end(f);
+    char *text = PRINTED(f, explain_row(f, run, run->latency.row));
     cr_expect_eq(strstr(text, part) != NULL, there, "\"%s\" in:\n%s", part, text);
 }
 

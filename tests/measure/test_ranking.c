@@ -178,17 +178,13 @@ Test(ranking, what_an_interval_does_not_show_is_a_tie)
     cr_expect(!is_slower(&r.v[0].v[1].change) && !is_slower(&r.v[0].v[1].place[0].change));
     cr_expect(is_slower(&r.v[0].v[2].change));
 
-    FILE *const f = text_begin();
-    rankings_print(f, &r, RANKED_VARIANTS, 80, false);
-    char *text = text_end(f);
+    char *text = PRINTED(f, rankings_print(f, &r, RANKED_VARIANTS, 80, false));
     const char *const tie = strstr(text, "no difference shown");
     cr_assert(tie && tie > strstr(text, "rope") && tie < strstr(text, "window"), "%s", text);
     cr_expect(!strstr(tie + 1, "no difference shown"), "%s", text);
 
     /* For programs: the first is not called the fastest. */
-    FILE *const csv = text_begin();
-    rankings_print_csv(csv, &r, RANKED_VARIANTS);
-    text = text_end(csv);
+    text = PRINTED(csv, rankings_print_csv(csv, &r, RANKED_VARIANTS));
     HAS(text, "\"xl\",\"\",\"\",\"\",1,1,1,,first,", "\"xl\",\"xl\",\"avx2\",\"1\",1,1,1,,first,");
     cr_expect_not(strstr(text, "fastest"), "%s", text);
 }
@@ -231,9 +227,7 @@ Test(ranking, text_stays_within_the_width)
     }
     struct run run = run_of(v, ARRAY_LEN(v));
     struct rankings r = ranked(&run, RANKED_VARIANTS);
-    FILE *const f = text_begin();
-    rankings_print(f, &r, RANKED_VARIANTS, WIDTH, false);
-    char *text = text_end(f);
+    char *text = PRINTED(f, rankings_print(f, &r, RANKED_VARIANTS, WIDTH, false));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         cr_expect(terminal_columns(line) <= WIDTH, "%s", line);
     for (int i = 0; i < VARIANTS; i++)

@@ -154,9 +154,7 @@ static void expect_text(const struct rankings *all, enum ranked what, const char
     const struct ranking *const r = &all->v[0];
     char want[TEXT_SIZE + 64];
 
-    FILE *const f = text_begin();
-    rankings_print(f, all, what, 100, false);
-    char *text = text_end(f);
+    char *text = PRINTED(f, rankings_print(f, all, what, 100, false));
     cr_expect_eq(strstr(text, "CPU time") != NULL, any_cpu(r), "%s: %s", which, text);
     for (int s = 0; s < r->shapes && what == RANKED_VARIANTS; s++) {
         const int leader = r->leader[s];
@@ -179,9 +177,7 @@ static void expect_csv(const struct truth *t, const struct rankings *all, enum r
     } line[ROWS];
     int n = 0;
 
-    FILE *const f = text_begin();
-    rankings_print_csv(f, all, what);
-    char *text = text_end(f);
+    char *text = PRINTED(f, rankings_print_csv(f, all, what));
     for (char *row = strtok_r(text, "\n", &save); row; row = strtok_r(NULL, "\n", &save)) {
         char *field[FIELDS], *rest = row;
         for (int k = 0; k < FIELDS; k++)

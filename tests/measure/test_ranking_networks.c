@@ -5,7 +5,6 @@
 #include "tests/support/ranked.h"
 #include "tests/support/run_folder.h"
 
-
 TestSuite(ranking_networks, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
 /* A column of the lines, two values of it, and what makes variants alike in it, or "". */
@@ -67,9 +66,7 @@ static char *drawn_of(unsigned differing, const char *remark, bool more)
     struct run run = made_read(&d);
     r = ranked(&run, RANKED_VARIANTS);
     cr_assert_eq(r.n, 1);
-    FILE *const f = text_begin();
-    rankings_print(f, &r, RANKED_VARIANTS, 100, false);
-    char *text = text_end(f);
+    char *text = PRINTED(f, rankings_print(f, &r, RANKED_VARIANTS, 100, false));
     folder_remove();
     folder_make();
     return text;

@@ -138,15 +138,11 @@ Test(ranking_shapes, energy_stands_beside_the_time)
     cr_expect_float_eq(named(&r.v[0], "gqa")->joules, 4e-5, 1e-12);
     cr_expect(isnan(named(&r.v[0], "rope")->joules), "not read in one shape");
 
-    FILE *const f = text_begin();
-    rankings_print(f, &r, RANKED_VARIANTS, 80, false);
-    char *text = text_end(f);
+    char *text = PRINTED(f, rankings_print(f, &r, RANKED_VARIANTS, 80, false));
     HAS(text, " energy/token", " 40.0 uJ");
     for (int i = 0; i < r.v[0].n; i++)
         r.v[0].v[i].joules = NAN;
-    FILE *const without = text_begin();
-    rankings_print(without, &r, RANKED_VARIANTS, 80, false);
-    text = text_end(without);
+    text = PRINTED(without, rankings_print(without, &r, RANKED_VARIANTS, 80, false));
     cr_expect_not(strstr(text, "energy"), "%s", text);
 }
 
@@ -234,9 +230,7 @@ static void expect_answer_of(const struct shaped *v, int n, void (*scores)(struc
         scores(&d);
     struct run run = made_read(&d);
     struct rankings r = ranked(&run, what);
-    FILE *const f = text_begin();
-    rankings_answer(f, &r, what, 1000);
-    char *text = text_end(f);
+    char *text = PRINTED(f, rankings_answer(f, &r, what, 1000));
     cr_expect_str_eq(text, want);
     folder_remove();
     folder_make();
@@ -411,9 +405,7 @@ static void expect_answer_if_four(double least, const char *answer)
     const struct change *const c = &r.v[0].v[1].change;
     cr_expect(fabs(c->log.low - log(least)) < 1e-9 && fabs(c->log.high - log(1.1)) < 1e-9,
               "%g [%g %g] of %d", c->log.mid, c->log.low, c->log.high, c->n);
-    FILE *const f = text_begin();
-    rankings_answer(f, &r, RANKED_VARIANTS, 1000);
-    char *text = text_end(f);
+    char *text = PRINTED(f, rankings_answer(f, &r, RANKED_VARIANTS, 1000));
     cr_expect_str_eq(text, answer);
 }
 

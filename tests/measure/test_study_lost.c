@@ -103,9 +103,7 @@ Test(study_verdict, lost_seeds_are_counted)
     cr_expect(!study_reached(new));
     cr_expect_str_eq(new->why, "2 of 6 seeds collapsed: no number");
     cr_expect(study_entry_of(&v, &t.row[0]) == new);
-    FILE *const f = text_begin();
-    study_verdicts_print(f, &v, FORMAT_CSV);
-    char *const out = text_end(f);
+    char *const out = PRINTED(f, study_verdicts_print(f, &v, FORMAT_CSV));
     /* Clopper and Pearson of 4 of 6 */
     cr_expect(strstr(out, ",4/6,0.22,0.96,"), "%s", out);
     cr_expect(strstr(out, ",not tested,,,,,0.01871,2 of 6 seeds collapsed: no number\n"), "%s",

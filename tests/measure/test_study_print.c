@@ -7,10 +7,7 @@
 
 static char *printed(const struct study_verdicts *v, enum format format)
 {
-    FILE *const f = text_begin();
-
-    study_verdicts_print(f, v, format);
-    return text_end(f);
+    return PRINTED(f, study_verdicts_print(f, v, format));
 }
 
 /* How many more or fewer parameters a contender has than its control, beyond the 2 % that the usual
@@ -114,9 +111,7 @@ Test(study_print, prints_a_row_each)
         add(&t, "far", "s", seed, 9 + 0.01 * seed);
     }
     struct study_verdicts v = verdicts(&t);
-    FILE *const f = text_begin();
-    study_verdicts_print(f, &v, FORMAT_CSV);
-    char *const out = text_end(f);
+    char *const out = PRINTED(f, study_verdicts_print(f, &v, FORMAT_CSV));
     int lines = 0;
     for (const char *c = out; *c; c++)
         lines += *c == '\n';
@@ -159,9 +154,7 @@ Test(study_print, says_what_not_shown_rules_out)
         }
         struct study_verdicts v = verdicts(&t);
         for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
-            FILE *const f = text_begin();
-            study_verdicts_print(f, &v, formats[i]);
-            char *const out = text_end(f);
+            char *const out = PRINTED(f, study_verdicts_print(f, &v, formats[i]));
             cr_expect_eq(strstr(out, "not shown") != NULL, !far, "%s", out);
             cr_expect_eq(strstr(out, "outside its ci95_low to ci95_high") != NULL,
                          !far && formats[i] == FORMAT_MD, "%s", out);

@@ -154,9 +154,7 @@ Test(study_verdict, returns_are_compared)
     cr_expect_float_eq(base->way.mean, 0.01, 1e-12);
     cr_expect(study_reached(able) && !study_reached(base) && !study_reached(partly));
     cr_expect_eq(partly->solved, 2);
-    FILE *const f = text_begin();
-    study_verdicts_print(f, &v, FORMAT_CSV);
-    char *const out = text_end(f);
+    char *const out = PRINTED(f, study_verdicts_print(f, &v, FORMAT_CSV));
     cr_expect(strstr(out, ",solved,solved_low,solved_high,"), "%s", out);
     cr_expect(!strstr(out, "nats"), "%s", out);
     cr_expect(strstr(out, ",2/3,0.09,0.99,"), "%s", out);
@@ -213,9 +211,7 @@ Test(study_verdict, interval_without_zero_among_many_comparisons)
             }
         }
         struct study_verdicts v = verdicts(&t);
-        FILE *const f = text_begin();
-        study_verdicts_print(f, &v, FORMAT_CSV);
-        char *const text = text_end(f);
+        char *const text = PRINTED(f, study_verdicts_print(f, &v, FORMAT_CSV));
         cr_expect_lt(entry(&v, "near", "s")->quality.diff.high, 0);
         cr_expect_eq(entry(&v, "near", "s")->verdict, others ? STUDY_NOT_SHOWN : STUDY_BETTER);
         cr_expect_eq(strstr(text, said) != NULL, others > 0, "%s", text);
@@ -395,9 +391,7 @@ static enum verdict time_verdict_at(double ratio, double base_pct, double other_
             r->cpu_pct = k ? other_pct : base_pct;
         }
     struct study_verdicts v = verdicts(&t);
-    FILE *const f = text_begin();
-    study_verdicts_print(f, &v, FORMAT_CSV);
-    *said = strstr(text_end(f), "(noisy)");
+    *said = strstr(PRINTED(f, study_verdicts_print(f, &v, FORMAT_CSV)), "(noisy)");
     const enum verdict verdict = entry(&v, "other", "s")->time_verdict;
     return verdict;
 }

@@ -24,3 +24,11 @@ struct bytes must_load(const char *path);
 /* What is written to a stream between the two, one at a time. */
 FILE *text_begin(void);
 char *text_end(FILE *f);
+
+/* What one call writes to the stream f. */
+#define PRINTED(f, call)                                                                           \
+    __extension__({                                                                                \
+        FILE *const f = text_begin();                                                              \
+        call;                                                                                      \
+        text_end(f);                                                                               \
+    })

@@ -73,10 +73,7 @@ Test(record, headers_are_the_documented_ones)
 
 Test(record, results_readme_is_up_to_date)
 {
-    FILE *const f = text_begin();
-
-    columns_markdown(f);
-    char *text = text_end(f);
+    char *text = PRINTED(f, columns_markdown(f));
     struct bytes tracked = must_load("results/README.md");
     cr_expect_str_eq(tracked.data, text, "results/README.md differs  -> make && scripts/pages.sh");
 }
@@ -273,9 +270,7 @@ Test(record, texts_are_cut_between_characters)
 static void expect_print(enum format format, const struct selection *s, const void *row,
                          const char *wanted)
 {
-    FILE *const f = text_begin();
-    row_print(f, format, latency, s, row);
-    char *text = text_end(f);
+    char *text = PRINTED(f, row_print(f, format, latency, s, row));
     cr_expect_str_eq(text, wanted);
 }
 
@@ -314,9 +309,7 @@ Test(record, a_whole_jsonl_row_is_json)
     fill(t, &row, 3);
     cr_assert_eq(columns_select(&s, t, NULL, 0, NULL), OK);
     cr_assert_eq(s.n, t->n);
-    FILE *const f = text_begin();
-    row_print(f, FORMAT_JSONL, t, &s, &row);
-    char *text = text_end(f);
+    char *text = PRINTED(f, row_print(f, FORMAT_JSONL, t, &s, &row));
     json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     cr_assert(json_is_object(j), "%s", text);
     cr_expect_eq(json_object_size(j), (size_t)t->n);

@@ -48,11 +48,7 @@ Test(text, exact)
 
 Test(text, lines_hold_no_control_characters)
 {
-    FILE *const f = text_begin();
-
-    cr_assert(f);
-    text_line(f, "%s of %d", "x\033[31ml\a\n\xff", 3);
-    char *text = text_end(f);
+    char *text = PRINTED(f, text_line(f, "%s of %d", "x\033[31ml\a\n\xff", 3));
     cr_expect_str_eq(text, "x\\x1b[31ml\\a\\n\\xff of 3\n");
 }
 
@@ -73,9 +69,7 @@ Test(text, tables)
     text_table_add(&t, (const char *[]){"x\033[31m|y", "1"});
     text_table_add(&t, (const char *[]){"longer", "2"});
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        FILE *const f = text_begin();
-        text_table_print(f, &t, cases[i].format);
-        char *text = text_end(f);
+        char *text = PRINTED(f, text_table_print(f, &t, cases[i].format));
         cr_expect_str_eq(text, cases[i].want);
     }
     text_table_free(&t);

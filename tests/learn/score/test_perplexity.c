@@ -277,9 +277,7 @@ static char *shown(const char *line, const char *unit)
     row.ppl = 5.656854;
     row.eval_ns = 2e9;
     row.tokens_per_s = 1500;
-    FILE *const f = text_begin();
-    perplexity_print(f, &row, &o, true, FORMAT_TABLE);
-    return text_end(f);
+    return PRINTED(f, perplexity_print(f, &row, &o, true, FORMAT_TABLE));
 }
 
 /* The heading's unit is that of what is scored and of the speed; bits per byte stand beside other

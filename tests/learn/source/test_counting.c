@@ -149,9 +149,7 @@ Test(counting, lines_say_all)
         snprintf(words, sizeof(words), "%s", lines[i]);
         MUST(options_parse_line(&o, words, &failure));
         MUST(counting_preset(&o, 32, &failure));
-        FILE *const f = text_begin();
-        counting_print(f, &o);
-        char *const said = text_end(f);
+        char *const said = PRINTED(f, counting_print(f, &o));
         cr_assert_eq(options_parse_line(&back, said, &failure), OK, "%s: %s", said, failure.msg);
         cr_expect(back.count == o.count && back.unit == o.unit && back.stride == o.stride &&
                       back.detok == o.detok && back.join == o.join &&
