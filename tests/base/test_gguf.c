@@ -75,7 +75,9 @@ static enum status open_made(const struct made *m, struct safetensors *s, json_t
     char path[FILE_PATH];
 
     made_write(m, path);
-    return gguf_open(s, keys, path, e);
+    TRY(gguf_open(s, keys, path, e));
+    kept_copy(s, sizeof(*s)), kept(*keys);
+    return OK;
 }
 
 /* ---- what it says ------------------------------------------------------------------------- */
@@ -104,8 +106,6 @@ Test(gguf, every_type_of_value)
     cr_expect_str_eq(json_string_value(json_array_get(list, 0)), "one");
     cr_expect_eq(json_integer_value(json_array_get(json_array_get(list, 1), 0)), 0xff,
                  "what is not a text is bytes");
-    json_decref(keys);
-    safetensors_close(&s);
 }
 
 Test(gguf, tensors)
@@ -128,8 +128,6 @@ Test(gguf, tensors)
     const struct tensor *const other = safetensors_find(&s, "other.weight");
     cr_expect(other && !tensor_is_readable(other->dtype) &&
               strcmp(other->dtype_name, "IQ2_XXS") == 0);
-    json_decref(keys);
-    safetensors_close(&s);
 }
 
 /* ---- what is refused ---------------------------------------------------------------------- */
@@ -150,8 +148,6 @@ Test(gguf, versions)
     struct made m = whole_file(2);
 
     MUST(open_made(&m, &s, &keys, &failure));
-    json_decref(keys);
-    safetensors_close(&s);
     m = whole_file(1);
     expect_refused(&m, "version 1");
     m = whole_file(3u << 24); /* of a machine with the other order of bytes */
@@ -237,8 +233,6 @@ Test(gguf, long_keys)
         name[lengths[i]] = '\0';
         cr_expect_eq(whole(keys, name), 7, "%zu", lengths[i]);
     }
-    json_decref(keys);
-    safetensors_close(&s);
     put_begin(&m, 0, 1);
     put_long_key(&m, name, 65536);
     expect_refused(&m, "65536 bytes");
@@ -265,8 +259,6 @@ Test(gguf, lists_in_lists)
     char *const text = kept(json_dumps(json_object_get(keys, "nested"), JSON_COMPACT));
     cr_expect_str_eq(text, "[[1,2],[],[3]]");
     cr_expect_eq(whole(keys, "behind"), 9);
-    json_decref(keys);
-    safetensors_close(&s);
     for (int deep = 8; deep <= 9; deep++) {
         put_begin(&m, 0, 1);
         put_key(&m, "deep", 9);
@@ -278,8 +270,6 @@ Test(gguf, lists_in_lists)
             continue;
         }
         MUST(open_made(&m, &s, &keys, &failure));
-        json_decref(keys);
-        safetensors_close(&s);
     }
 }
 
@@ -350,8 +340,6 @@ Test(gguf, reasons_of_tensors)
             continue;
         }
         cr_assert_eq(open_made(&m, &s, &keys, &failure), OK, "%zu: %s", i, failure.msg);
-        json_decref(keys);
-        safetensors_close(&s);
     }
     memset(name, 'n', 100), name[100] = '\0';
     m = one_tensor(name, 2, 8, F32, 0);

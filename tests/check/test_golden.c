@@ -5,6 +5,7 @@
 #include "harness/check/golden.h"
 #include "tests/support/edited_file.h"
 #include "tests/support/every_backend.h"
+#include "tests/support/loaded.h"
 #include "tests/support/tmp_folder.h"
 
 #include <dirent.h>
@@ -27,7 +28,7 @@ static int golden_files(char *paths[FILES_MAX])
     cr_assert(dir, "no %s: run from the top of the repository", golden);
     for (const struct dirent *d; (d = readdir(dir)) && n < FILES_MAX;)
         if (strstr(d->d_name, ".safetensors"))
-            cr_assert_gt(asprintf(&paths[n++], "%s/%s", golden, d->d_name), 0);
+            paths[n++] = kept(need_text("%s/%s", golden, d->d_name));
     closedir(dir);
     qsort(paths, (size_t)n, sizeof(*paths), by_name);
     cr_assert_geq(n, FILES_AT_LEAST, "%d golden files", n);
@@ -69,10 +70,9 @@ static enum status run(const char *backend, int threads, const char *path, struc
 /* What a file expects, tensors and numbers; gradients are counted separately. */
 static void expected(const char *path, int *values, int *gradients)
 {
-    struct safetensors s;
+    const struct safetensors s = tensors_of(path);
 
     *values = *gradients = 0;
-    MUST(safetensors_open(&s, path, &failure));
     for (int i = 0; i < s.n_tensors; i++) {
         if (strncmp(s.tensors[i].name, "out.grad.", 9) == 0)
             (*gradients)++;
@@ -81,7 +81,6 @@ static void expected(const char *path, int *values, int *gradients)
             (*values)++;
     }
     *values += safetensors_meta(&s, "total_nll") != NULL;
-    safetensors_close(&s);
 }
 
 TEST_EACH(int *b, golden, every_file_on_every_backend, every_backend(), .timeout = 120)
@@ -102,8 +101,6 @@ TEST_EACH(int *b, golden, every_file_on_every_backend, every_backend(), .timeout
                          t.tensors, values + gradients);
             cr_expect(t.passed >= values && t.passed + t.skipped == t.tensors);
         }
-    for (int i = 0; i < n; i++)
-        free(paths[i]);
 }
 
 /* ---- what must not pass ------------------------------------------------------------------- */
@@ -311,17 +308,14 @@ Test(golden, what_nothing_reads_is_refused, .init = folder_make, .fini = folder_
     for (int i = 0; i < n; i++) {
         const char *const file = strrchr(paths[i], '/') + 1;
         char result[TENSOR_NAME] = "";
-        struct safetensors s;
-        MUST(safetensors_open(&s, paths[i], &failure));
+        const struct safetensors s = tensors_of(paths[i]);
         for (int k = 0; k < s.n_tensors; k++)
             if (strncmp(s.tensors[k].name, "out.", 4) == 0 &&
                 strncmp(s.tensors[k].name, "out.grad.", 9) != 0)
                 snprintf(result, sizeof(result), "%s", s.tensors[k].name);
-        safetensors_close(&s);
         expect_refused(file, (struct edit){.key = "slope_power", .value = "2"}, "slope_power");
         expect_refused(file, (struct edit){.rename = result, .new_name = "out.nothing"},
                        "\"out.nothing\"");
-        free(paths[i]);
     }
 }
 
@@ -368,14 +362,13 @@ Test(golden, inputs_of_other_models_are_refused, .init = folder_make, .fini = fo
 /* Tokens outside the vocabulary must not be looked up. */
 Test(golden, token_outside_the_vocabulary, .init = folder_make, .fini = folder_remove)
 {
-    struct safetensors s;
+    const struct safetensors s = tensors_of("tests/golden/lm_xl_post.safetensors");
     struct tally t;
     struct seen seen;
     const int32_t bad[] = {-1, 1 << 20};
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         for (int which = 0; which < 2; which++) {
-            cr_assert_eq(safetensors_open(&s, "tests/golden/lm_xl_post.safetensors", &failure), OK);
             struct tensor *list = room((size_t)s.n_tensors, sizeof(*list));
             int32_t *copy = NULL;
             memcpy(list, s.tensors, (size_t)s.n_tensors * sizeof(*list));
@@ -392,7 +385,6 @@ Test(golden, token_outside_the_vocabulary, .init = folder_make, .fini = folder_r
                          OK);
             REFUSED(run("ref", 1, path, &t, &seen, &failure), E_IO,
                     "segment 1 has a token outside the vocabulary");
-            safetensors_close(&s);
         }
 }
 

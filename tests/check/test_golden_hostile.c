@@ -6,6 +6,7 @@
 #include "harness/check/golden.h"
 #include "tests/support/each.h"
 #include "tests/support/edited_file.h"
+#include "tests/support/loaded.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/variant.h"
 
@@ -70,11 +71,10 @@ TEST_EACH(int *file, golden_hostile, any_key_may_say_anything, each_file(), .ini
                                           "steps",     "ut",      "order",      "blocks"};
     char path[FILE_PATH];
     struct engine g;
-    struct safetensors s;
 
     snprintf(path, sizeof(path), "tests/golden/%s.safetensors", files[*file]);
     MUST(engine_open(&g, "ref", 1, NULL, &failure));
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     for (size_t k = 0; k < ARRAY_LEN(values); k++) {
         for (int i = 0; i < s.n_meta; i++)
             if (!describes(s.meta[2 * i]))
@@ -88,7 +88,6 @@ TEST_EACH(int *file, golden_hostile, any_key_may_say_anything, each_file(), .ini
         survive(&g, path, "scheme", positions[i]->name);
     for (int i = 0; mixers[i]; i++)
         survive(&g, path, "mixer", mixers[i]->name);
-    safetensors_close(&s);
 }
 
 TEST_EACH(int *file, golden_hostile, any_tensor_may_be_missing, each_file(), .init = folder_make,
@@ -96,14 +95,12 @@ TEST_EACH(int *file, golden_hostile, any_tensor_may_be_missing, each_file(), .in
 {
     char path[FILE_PATH];
     struct engine g;
-    struct safetensors s;
 
     snprintf(path, sizeof(path), "tests/golden/%s.safetensors", files[*file]);
     MUST(engine_open(&g, "ref", 1, NULL, &failure));
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     for (int i = 0; i < s.n_tensors; i++)
         survive_edit(&g, path, &(struct edit){.drop = s.tensors[i].name});
-    safetensors_close(&s);
 }
 
 /* ---- sizes whose product no int holds ------------------------------------------------------ */

@@ -3,6 +3,7 @@
  * From `bench eval --losses` to `bench recl`: a shipped model whose source repeats what stood 192
  * tokens back gains up to there and not beyond; what does not belong together is refused. */
 #include "tests/support/edited_file.h"
+#include "tests/support/loaded.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
@@ -54,12 +55,11 @@ Test(recl_command, a_source_of_known_lag)
 Test(recl_command, losses_are_those_of_the_score)
 {
     char path[FILE_PATH];
-    struct safetensors s;
     double sum = 0;
 
     must_eval("--mem 64", 0);
     first_file(path);
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     const struct tensor *const t = safetensors_find(&s, "nll");
     cr_assert(t && t->n == 1499);
     cr_expect_null(safetensors_find(&s, "layers"), "all positions run all layers");
@@ -68,7 +68,6 @@ Test(recl_command, losses_are_those_of_the_score)
     struct rows rows = must_read("runs/latest", TABLE_PERPLEXITY);
     const struct perplexity_row *const row = rows.row;
     cr_expect_float_eq(sum / 1499, row->nll_nats_per_token, 1e-9);
-    safetensors_close(&s);
 }
 
 /* Where positions may stop, how many layers each ran: their mean is the row's, and so is what nine of
@@ -76,7 +75,6 @@ Test(recl_command, losses_are_those_of_the_score)
 Test(recl_command, layers_stand_beside_losses)
 {
     char path[FILE_PATH];
-    struct safetensors s;
     double sum = 0, ran[4] = {0};
 
     must_bench("train --variant universal --layers 3 --d-model 16 --heads 2 --seq 16 --mem 0 "
@@ -84,7 +82,7 @@ Test(recl_command, layers_stand_beside_losses)
     must_bench("eval --ckpt u --seq 16 --mem 0 --bytes 500 --threads 1 --pin none --losses l -q "
                "--out runs");
     first_file(path);
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     const struct tensor *const t = safetensors_find(&s, "layers");
     cr_assert(t && t->dtype == DTYPE_I32 && t->n == 499);
     for (size_t i = 0; i < t->n; i++) {
@@ -98,7 +96,6 @@ Test(recl_command, layers_stand_beside_losses)
     cr_expect_eq(row->layers_run_p90, ran[1] >= 0.9 * 499            ? 1
                                       : ran[1] + ran[2] >= 0.9 * 499 ? 2
                                                                      : 3);
-    safetensors_close(&s);
 }
 
 Test(recl_command, what_does_not_belong_together)

@@ -59,8 +59,6 @@ Test(study_budgets, killed_and_continued)
     struct rows whole = must_read("w/latest", TABLE_STUDY);
     struct rows again = must_read("r/latest", TABLE_STUDY);
     expect_same_weights(&whole, &again);
-    rows_free(&whole);
-    rows_free(&again);
 }
 
 /* In turns by seeds and budgets, with what a budget costs more than the one below; nothing is left that only
@@ -90,7 +88,6 @@ Test(study_budgets, each_is_the_training_alone)
                    "<alone%d.train.csv) -le $(wc -l <r/latest/%s.train.csv)",
                    row[i].repro + strlen("bench "), i, i, row[i].checkpoint, i, row[i].checkpoint);
     }
-    rows_free(&rows);
     shell_exits(1, NULL, "ls r/latest/jobs | grep -E 'opt|best|lock'");
     r = run_shell("\"$BENCH\" study a.study --threads 1 --dry-run --format csv | grep -c ,40,");
     cr_expect_str_eq(r.out.data, "6\n");
@@ -113,7 +110,6 @@ Test(study_budgets, what_failed_is_trained_alone)
     must_shell("rm r/latest/%s*", ckpt);
     must_bench("study --resume --out r");
     must_shell("cmp w/latest/%s r/latest/%s", ckpt, ckpt);
-    rows_free(&whole);
 }
 
 /* The loss of the stable part that is no number is one at each budget that it would have been a part of. */
@@ -129,7 +125,6 @@ Test(study_budgets, a_stable_part_that_diverges)
     const struct study_row *const row = rows.row;
     cr_assert_eq(rows.n, 2);
     cr_expect_str_eq(row[1].status, "wrong", "%s", row[1].status_detail);
-    rows_free(&rows);
 }
 
 Test(study_budgets, bad_files)

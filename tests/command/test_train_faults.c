@@ -5,6 +5,7 @@
  * nothing disturbed. Two trainings of one checkpoint: the second is refused. */
 #include "tests/support/each.h"
 #include "tests/support/failing.h"
+#include "tests/support/loaded.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
@@ -51,11 +52,9 @@ static void expect_same_bytes(const char *name, int n)
 /* The tensors: its metadata have the time that the training took. */
 static void expect_same_state(int n)
 {
-    struct safetensors a, b;
+    const struct safetensors a = tensors_of(in_folder(IN "/m.opt")),
+                             b = tensors_of(in_folder("whole/m.opt"));
 
-    cr_assert_eq(safetensors_open(&a, in_folder(IN "/m.opt"), &failure), OK, "call %d: %s", n,
-                 failure.msg);
-    MUST(safetensors_open(&b, in_folder("whole/m.opt"), &failure));
     cr_assert_eq(a.n_tensors, b.n_tensors);
     for (int i = 0; i < a.n_tensors; i++) {
         const struct tensor *const x = &a.tensors[i], *const y = &b.tensors[i];
@@ -63,8 +62,6 @@ static void expect_same_state(int n)
                       memcmp(x->data, y->data, x->n * ELEMENT_BYTES) == 0,
                   "call %d: %s differs", n, x->name);
     }
-    safetensors_close(&a);
-    safetensors_close(&b);
 }
 
 /* Every step once, with the same numbers but for the time. */

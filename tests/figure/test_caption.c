@@ -77,7 +77,6 @@ Test(plot_caption, the_reference_is_left_out_unless_it_is_the_base_or_alone)
     for (int c = 0; c < p.columns.n; c++)
         cr_expect_not(plot_is_reference(p.columns.v[c].text));
     HAS(p.subject, "reference");
-    plot_free(&p);
 
     MUST(plot_read(&d, r.path, &failure));
     MUST(plot_set_base(&d, reference(), &failure));

@@ -65,7 +65,6 @@ Test(plot_study, differences_from_the_baseline)
     cr_expect_eq(entries, 4);
     cr_expect_eq(floors, 2);
     HAS(p.why, "1");
-    plot_free(&p);
 }
 
 /* Labels name the control, and controls without one share the origin. */
@@ -90,7 +89,6 @@ Test(plot_study, differences_from_controls)
             snprintf(labels + strlen(labels), sizeof(labels) - strlen(labels), "%s;",
                      p.point[i].label);
     cr_expect_str_eq(labels, "a vs low;b vs high;its control;");
-    plot_free(&p);
 }
 
 /* On either side. */
@@ -111,7 +109,6 @@ Test(plot_study, no_difference_of_survivors)
         struct plot p = must_plot(folder, "study");
         cr_expect_eq(p.n, 0);
         HAS(p.why, "each with a score");
-        plot_free(&p);
     }
 }
 
@@ -128,7 +125,6 @@ Test(plot_study, nothing_to_compare)
     struct plot p = must_plot(folder, "study");
     cr_expect_eq(p.n, 0);
     cr_expect(*p.why);
-    plot_free(&p);
 }
 
 /* Loss over budgets: a panel a text and size, a line a contender, whose intervals are those of means; not one
@@ -164,9 +160,7 @@ Test(plot_study, over_budgets)
         cr_expect_float_eq(a->y - a->low, a->high - a->y, 1e-12);
     }
     cr_expect(strstr(p.why, "no score: 1"), "%s", p.why);
-    plot_free(&p);
     p = must_plot(folder, "study"); /* differences are in panels by budget */
     cr_assert_eq(p.columns.n, 2);
     cr_expect_str_eq(p.columns.v[0].text, "text s 1k");
-    plot_free(&p);
 }

@@ -415,7 +415,6 @@ Test(topo, fast_cores_first)
     cr_expect_str_eq(cpus, "4-5");
     topo_kind(t, 1, cpus, sizeof(cpus));
     cr_expect_str_eq(cpus, "0-3");
-    topo_close(t);
 }
 
 /* As Alder Lake: the fast cores have two threads each, the others one; here all have room for two. */
@@ -426,7 +425,6 @@ Test(topo, threads_of_fast_cores)
     expect_plan(t, "compact", 6, "0,2,4,6,1,3");
     expect_plan(t, "p-cores", 4, "0,2,1,3");
     expect_plan(t, "e-cores", 2, "4,6");
-    topo_close(t);
 }
 
 Test(topo, teams_of_several_kinds)
@@ -437,7 +435,6 @@ Test(topo, teams_of_several_kinds)
     cr_expect_not(topo_mixed(t, (const int[]){4, 5}, 2));
     cr_expect_not(topo_mixed(t, (const int[]){0, 3}, 2));
     cr_expect_not(topo_mixed(t, (const int[]){-1, 4}, 2));
-    topo_close(t);
 }
 
 /* A mask may leave one thread of a core, both, or holes between cores. */
@@ -451,18 +448,15 @@ Test(topo, masks)
         holes, "0-1", 1, E_USAGE,
         "--pin 0-1: CPU 1 is not allowed (cpuset 0,2-3,5)  -> name CPUs of 0,2-3,5, or --pin "
         "compact");
-    topo_close(holes);
     struct topo *const siblings = open_described(&(struct described){4, 2, 0x0c, 0});
     topo_facts(siblings, &f);
     cr_expect_eq(f.allowed_cores, 1);
     cr_expect_eq(f.allowed_cpus, 2);
     expect_plan(siblings, "compact", 2, "2,3");
-    topo_close(siblings);
     struct topo *const one_each = open_described(&(struct described){4, 2, 0xaa, 0});
     topo_facts(one_each, &f);
     cr_expect_eq(f.allowed_cores, 4);
     expect_plan(one_each, "compact", 4, "1,3,5,7");
-    topo_close(one_each);
 }
 
 Test(topo, cores_of_one_kind)

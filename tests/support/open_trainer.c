@@ -88,5 +88,4 @@ void expect_goes_on(const struct options *o, const char *path, int half, int ste
               "%s", what);
     training_steps(&second, steps - half);
     expect_same_weights(&whole, &second, what);
-    trainer_close(&whole), trainer_close(&first), trainer_close(&second);
 }

@@ -4,8 +4,8 @@
  * and all its samples. */
 #pragma once
 
-#include "harness/table/samples.h"
 #include "program.h"
+#include "sample_rows.h"
 #include "tmp_folder.h"
 
 #include <string.h>
@@ -30,17 +30,14 @@ static inline int rows_with(const struct rows *rows, enum table_id id, const cha
 /* Each case once, ok, with its memory row and all its samples; nothing else. */
 static inline void expect_complete(const char *run)
 {
-    char path[FILE_PATH];
-    struct rows latency = must_read(run, TABLE_LATENCY);
-    struct rows memory = must_read(run, TABLE_MEMORY), samples;
+    struct rows latency = must_read(run, TABLE_LATENCY), memory = must_read(run, TABLE_MEMORY);
+    struct rows samples = must_samples(in_folder(run));
     const struct latency_row *row = latency.row;
     int64_t total = 0;
 
     cr_expect_eq(latency.n, CASES);
     cr_expect_eq(memory.n, CASES);
     cr_expect_eq(count_status(&latency, "ok"), CASES);
-    folder_path(path, run);
-    MUST(samples_read(&samples, path, &failure));
     for (size_t i = 0; i < latency.n; i++) {
         cr_expect_eq(rows_with(&latency, TABLE_LATENCY, row[i].case_id), 1);
         cr_expect_eq(rows_with(&memory, TABLE_MEMORY, row[i].case_id), 1);
@@ -48,7 +45,4 @@ static inline void expect_complete(const char *run)
         total += row[i].samples;
     }
     cr_expect_eq((int64_t)samples.n, total);
-    rows_free(&latency);
-    rows_free(&memory);
-    rows_free(&samples);
 }

@@ -12,10 +12,10 @@ static void expect_ids(const char *text, size_t n, const int32_t *want, size_t n
     struct ids got = {0};
 
     MUST(tokenizer_encode(must_open(folder), text, n, &got, &failure));
+    kept(got.v);
     cr_assert_eq(got.n, n_want, "\"%s\": %zu ids", text, got.n);
     for (size_t i = 0; i < n_want; i++)
         cr_expect_eq(got.v[i], want[i], "\"%s\": id %zu is %d", text, i, got.v[i]);
-    free(got.v);
 }
 #define EXPECT_IDS(text, ...)                                                                      \
     expect_ids(text, sizeof(text) - 1, (const int32_t[]){__VA_ARGS__},                             \

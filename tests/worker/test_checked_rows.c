@@ -73,8 +73,6 @@ static void compare_references(const struct bench_case *c, int each, const char 
     cr_expect_arr_eq(got, want, n * sizeof(*want), "%s: %s", where, c->repro);
     cr_expect(memcmp(some.out, whole.out, some.n_out * sizeof(*got)) != 0,
               "%s: all rows were computed", c->repro);
-    job_close(&whole);
-    job_close(&some);
 }
 
 /* All variants, with memory, several sequences, masks, gates: wherever rows may be left out. */
@@ -169,5 +167,4 @@ Test(checked_rows, a_wrong_number_in_every_row_is_found)
     for (int k = 0; k < rows.each; k++)
         sampled = sampled || checked_row(&rows, b, k) == row;
     cr_expect(sampled, "%s", a.where);
-    job_close(&j);
 }

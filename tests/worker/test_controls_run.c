@@ -5,6 +5,7 @@
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 #include "tests/support/failure.h"
+#include "tests/support/started_job.h"
 #include "variants/model/config/control.h"
 
 #include <math.h>
@@ -14,11 +15,7 @@ enum { D = 32, H = 4, L = 160 };
 
 static void open_layer(struct job *j, const struct bench_case *c)
 {
-    enum status st = job_open(j, c, &failure);
-
-    cr_assert_eq(st, OK, "%s: %s", c->variant->name, failure.msg);
-    st = job_place(j, NULL, NULL, &failure);
-    cr_assert_eq(st, OK, "%s: %s", c->variant->name, failure.msg);
+    must_start(j, c);
     job_run(j);
 }
 
@@ -58,7 +55,5 @@ Test(controls, a_layer_is_left_out_where_it_computes_what_the_control_does, .tim
             cr_expect(out || flop, "%s computes something else than %s", v->name, v->control);
         else
             cr_expect(!out || !flop || added, "%s computes what %s does", v->name, v->control);
-        job_close(&a);
-        job_close(&b);
     }
 }

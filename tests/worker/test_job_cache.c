@@ -6,7 +6,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"
 
-
 /* The only case of a line. */
 static size_t cache_of(const char *line)
 {
@@ -153,8 +152,6 @@ Test(job_cache, hidden_as_cached)
                 agree(j[0].out, j[1].out, j[0].n_out, job_bound(&p.cases[i]));
             cr_expect(a.within, "%s: %g", p.cases[i].repro, a.max_rel);
             compared++;
-            job_close(&j[0]);
-            job_close(&j[1]);
         }
     }
     cr_expect_geq(compared, 30);

@@ -30,12 +30,6 @@ static struct wire wire_open(double patience_s)
     return (struct wire){.t = {.fd = ends[0], .patience_s = patience_s}, .peer = ends[1]};
 }
 
-static void wire_close(struct wire *w)
-{
-    close(w->t.fd);
-    close(w->peer);
-}
-
 static void say(const struct wire *w, const char *text, size_t n)
 {
     for (size_t done = 0; done < n;) {
@@ -75,7 +69,6 @@ Test(protocol, lines_in_one_piece_and_in_many)
     expect_line(&w, "three");
     say_line(&w, "ur\n");
     expect_line(&w, "four");
-    wire_close(&w);
 }
 
 Test(protocol, the_longest_line_and_one_too_long)
@@ -92,7 +85,6 @@ Test(protocol, the_longest_line_and_one_too_long)
     text[PROTOCOL_LINE] = '\n';
     say(&w, text, sizeof(text));
     expect_broken(&w, E_CHILD, "sent a line of over 16384 characters");
-    wire_close(&w);
 }
 
 Test(protocol, a_line_cut_short_is_no_line)
@@ -103,7 +95,6 @@ Test(protocol, a_line_cut_short_is_no_line)
     shutdown(w.peer, SHUT_WR);
     expect_broken(&w, E_CHILD, "ended");
     cr_expect(w.t.ended);
-    wire_close(&w);
 }
 
 Test(protocol, silence_has_an_end)
@@ -112,7 +103,6 @@ Test(protocol, silence_has_an_end)
 
     say_line(&w, "half a li");
     expect_broken(&w, E_TIMEOUT, "is silent for 0 s");
-    wire_close(&w);
 }
 
 static volatile int interruptions;
@@ -149,7 +139,6 @@ Test(protocol, an_interruption_ends_only_the_waits_that_ask_for_it)
     cr_expect_eq(protocol_read(&w.t, line, &failure), E_TIMEOUT, "it waits on and loses patience");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    wire_close(&w);
 }
 
 Test(protocol, writing_to_the_dead_is_an_error_and_no_signal)
@@ -173,7 +162,6 @@ Test(protocol, a_line_too_long_to_send)
     REFUSED(protocol_write(&w.t, &failure, "score %s", text), E_CHILD, "over 16382 characters");
     text[PROTOCOL_LINE - 2] = '\0';
     cr_expect_eq(protocol_write(&w.t, &failure, "%s", text), OK);
-    wire_close(&w);
 }
 
 /* ---- reports ------------------------------------------------------------------------------ */
@@ -210,7 +198,6 @@ Test(protocol, reports_cross_unharmed)
 #undef X
     for (int p = 0; p < PART_COUNT; p++)
         cr_expect_eq(got.part_bytes[p], sent.part_bytes[p]);
-    wire_close(&w);
 }
 
 Test(protocol, unknown_fields_are_ignored)
@@ -223,7 +210,6 @@ Test(protocol, unknown_fields_are_ignored)
     cr_expect_eq(r.flop, 12);
     for (int p = 0; p < PART_COUNT; p++)
         cr_expect_eq(r.part_bytes[p], 0);
-    wire_close(&w);
 }
 
 Test(protocol, a_text_too_long_is_cut)
@@ -238,7 +224,6 @@ Test(protocol, a_text_too_long_is_cut)
     cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &failure), OK, "%s", failure.msg);
     cr_expect_eq(strlen(r.impl), REPORT_TEXT - 1);
     cr_expect_eq(r.flop, 3);
-    wire_close(&w);
 }
 
 /* Garbage, an end, a failure. */
@@ -260,7 +245,6 @@ Test(protocol, what_is_no_report)
         cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &failure), cases[i].st, "%s",
                      cases[i].said);
         cr_expect_str_eq(failure.msg, cases[i].why);
-        wire_close(&w);
     }
 }
 

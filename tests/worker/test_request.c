@@ -75,8 +75,6 @@ Test(request, computes_what_one_pass_does, .timeout = 300)
         if (request.out_shape[2] > 1)
             expect_rows(name, &request, &pass);
         compared += request.out_shape[2] > 1;
-        job_close(&request);
-        job_close(&pass);
     }
     cr_expect_gt(compared, 80);
 }
@@ -99,8 +97,6 @@ Test(request, costs_are_sums)
     cr_expect(anew > 2 * once);
     cr_expect(job_bytes(&again) > 0 && job_bytes(&cached) > 0);
     cr_expect_eq(job_tokens(&cached), 2 * NEW);
-    job_close(&cached);
-    job_close(&again);
 }
 
 /* Two runs with a clock that counts. */
@@ -136,6 +132,5 @@ Test(request, times_between_marks)
     job_run(&m);
     for (int i = 0; i < 3; i++)
         cr_expect_eq(m.mark_ns[i], 42);
-    job_close(&m);
     token_times_free(&t);
 }

@@ -115,7 +115,6 @@ Test(masked, every_variant_that_sees_both_learns)
         const struct validation valid = trainer_validate(&t);
         cr_expect(last < first, "%s: %g nats, then %g", v->name, first, last);
         cr_expect(isfinite(valid.nll) && isnan(valid.floor), "%s: %g", v->name, valid.nll);
-        trainer_close(&t);
     }
     cr_expect_gt(n, 8);
 }

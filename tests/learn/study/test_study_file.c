@@ -33,7 +33,9 @@ static enum status read_text(struct study *s, const char *text, struct err *e)
 {
     folder_path(path, "a.study");
     cr_assert_eq(file_replace(path, text, strlen(text), e), OK, "%s", e->msg);
-    return study_read(s, path, e);
+    const enum status st = study_read(s, path, e);
+    kept_copy(s, sizeof(*s));
+    return st;
 }
 
 Test(study_file, says_what_it_says)
@@ -54,7 +56,6 @@ Test(study_file, says_what_it_says)
     cr_expect_eq(s.seeds, 2);
     cr_expect_eq(s.tune_seeds, 1);
     cr_expect(s.tokens == 1000 && s.steps == 0 && !s.equal_parameters);
-    study_free(&s);
 }
 
 /* The name of a variant alone is that variant, as in a list of variants. */
@@ -72,12 +73,9 @@ Test(study_file, a_variant_by_its_name_alone)
     cr_expect_str_eq(s.variants.v[1].name, "gtrxl");
     cr_expect_str_eq(s.variants.v[1].words, "--variant gtrxl");
     cr_expect_str_eq(s.variants.v[2].name, "own");
-    study_free(&s);
     REFUSED(read_text(&s, "variant = nosuch\n", &failure), E_USAGE,
             "variant has no name  -> write variant = NAME: ");
-    study_free(&s);
     REFUSED(read_text(&s, "variants = xl\nvariant = xl\n", &failure), E_USAGE, "twice");
-    study_free(&s);
 }
 
 /* One file is text to train on; nothing is left to test on but its end. */
@@ -90,14 +88,11 @@ Test(study_file, a_corpus_of_one_file)
     MUST(read_text(&s, one, &failure));
     cr_expect_str_eq(s.corpora[0].train, "text");
     cr_expect(!s.corpora[0].valid && !*s.corpora[0].test && !study_scores(&s));
-    study_free(&s);
     snprintf(text, sizeof(text), "%seval = --mem 0\n", one);
     REFUSED(read_text(&s, text, &failure), E_USAGE, "eval is of a test text");
-    study_free(&s);
     snprintf(text, sizeof(text), "%seval = --mem 0\ncorpus = d: a b t\n", one);
     MUST(read_text(&s, text, &failure));
     cr_expect(study_scores(&s));
-    study_free(&s);
 }
 
 /* Each with the number of its line. */
@@ -144,12 +139,9 @@ Test(study_file, refuses_what_it_does_not_know)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct study s;
         REFUSED(read_text(&s, bad[i].text, &failure), E_USAGE, bad[i].says, path, "  -> ");
-        study_free(&s);
     }
     struct study s;
-    struct err e;
-    cr_expect_eq(study_read(&s, "/nowhere", &e), E_IO);
-    study_free(&s);
+    cr_expect_eq(study_read(&s, "/nowhere", &failure), E_IO);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -168,19 +160,13 @@ static void plan_text(struct planned *p, const char *text, const char *options)
     cr_assert_eq(read_text(&p->study, text, &p->e), OK, "%s", p->e.msg);
     cr_assert_eq(options_parse_line(&p->opt, options, &p->e), OK, "%s", p->e.msg);
     p->st = study_plan_make(&p->plan, &p->study, &p->opt, &p->e);
+    kept_copy(p, sizeof(*p));
 }
 
 static void plan_good(struct planned *p, const char *text, const char *options)
 {
     plan_text(p, text, options);
     cr_assert_eq(p->st, OK, "%s", p->e.msg);
-}
-
-static void plan_end(struct planned *p)
-{
-    study_plan_free(&p->plan);
-    options_free(&p->opt);
-    study_free(&p->study);
 }
 
 static int count_jobs(const struct study_plan *p, const char *contender, enum study_role role)
@@ -208,7 +194,6 @@ Test(study_file, jobs_of_each_group)
         for (int k = 0; k < i; k++)
             cr_expect_str_neq(p.plan.jobs[i].id, p.plan.jobs[k].id);
     }
-    plan_end(&p);
 }
 
 /* What a job takes from the training of the largest budget ends before the last fifth of its own. */
@@ -225,7 +210,6 @@ Test(study_file, jobs_of_budgets)
         const struct study_job *const j = &p.plan.jobs[i];
         cr_expect(j->steps == 8 << i && j->stable == stable[i] && j->before == before[i], "%d", i);
     }
-    plan_end(&p);
 }
 
 /* A search has its start, twice and half of it, and the others only if these ask for them; its budget is
@@ -253,7 +237,6 @@ Test(study_file, jobs_of_a_search)
         cr_expect_eq(isnan(j->lr), !tunes);
         cr_expect(strstr(line, tunes ? " --steps 8 " : " --steps 16 "), "%s", line);
     }
-    plan_end(&p);
     for (int i = 1; i <= 4; i++) {
         char shard[32];
         snprintf(shard, sizeof(shard), "--shard %d/4", i);
@@ -261,14 +244,12 @@ Test(study_file, jobs_of_a_search)
         const int xl = count_jobs(&p.plan, "xl", STUDY_TUNE);
         cr_expect_eq(count_jobs(&p.plan, "shaw", STUDY_FINAL), xl > 0 ? 3 : 0);
         cr_expect_eq(count_jobs(&p.plan, "vanilla", STUDY_FINAL), xl > 0 ? 6 : 0);
-        plan_end(&p);
     }
     plan_good(&p,
               "variants = xl\nrates = auto 9\ncorpus = c: copy:lag=8\nsteps = 1\n"
               "train = --layers 1 --d-model 16 --heads 2\n",
               "");
     cr_expect_eq(count_jobs(&p.plan, "xl", STUDY_TUNE), 7, "no rate is above 10");
-    plan_end(&p);
 }
 
 /* Variants that are one model: by their configs, whatever they are called, and only if they are trained alike.
@@ -309,7 +290,6 @@ Test(study_file, one_model_under_several_names)
                 cr_expect_str_eq(m->rates->variant->name, "blind");
         }
     cr_expect_eq(count_jobs(&p.plan, "again", STUDY_TUNE), 0);
-    plan_end(&p);
     /* Each is xl's control without norms before, under a name of its own. */
     plan_good(&p,
               "variant = a: --variant vanilla\nvariant = b: --variant xl\n"
@@ -324,7 +304,6 @@ Test(study_file, one_model_under_several_names)
             cr_expect(m->control != p.plan.models[i].variant || !p.plan.models[i].same, "%s",
                       m->variant->name);
     }
-    plan_end(&p);
 }
 
 /* No two variants of the registry are one, with their options. */
@@ -339,7 +318,6 @@ Test(study_file, every_variant_is_a_model)
     for (int k = 0; k < p.plan.n_models; k++)
         cr_expect(!p.plan.models[k].same, "%s is %s", p.plan.models[k].variant->name,
                   p.plan.models[k].why);
-    plan_end(&p);
 }
 
 /* The shards have each job once, with the same names, and groups stay whole. */
@@ -362,14 +340,11 @@ Test(study_file, shards_are_whole_groups)
             cr_expect_eq(found, 1);
             cr_expect_eq(p.plan.jobs[k].group % 3, i - 1);
         }
-        plan_end(&p);
     }
     cr_expect_eq(n, all.plan.n);
-    plan_end(&all);
     struct planned many;
     plan_text(&many, WHOLE, "--shard 1/7");
     cr_expect_eq(many.st, E_USAGE, "six groups");
-    plan_end(&many);
 }
 
 /* One rate: nothing is tuned. All models within 1 % of each other's parameters. */
@@ -391,7 +366,6 @@ Test(study_file, equal_parameters)
     cr_expect_leq((double)most, 1.01 * 1.01 * (double)least);
     for (int i = 0; i < p.plan.n; i++)
         cr_expect(p.plan.jobs[i].role == STUDY_FINAL && p.plan.jobs[i].lr == 1e-3);
-    plan_end(&p);
 }
 
 /* A memory of many times the others' parameters is trained as it is, says so, and changes no other. */
@@ -415,8 +389,6 @@ Test(study_file, equal_parameters_but_for_memories)
     const struct study_model *const pkm = &with.plan.models[3];
     cr_expect_gt(pkm->parameters, 3 * with.plan.models[0].parameters);
     cr_expect(strstr(pkm->remark, "no width") && !*pkm->why, "%s%s", pkm->remark, pkm->why);
-    plan_end(&with);
-    plan_end(&without);
 }
 
 /* What a control says of norms and feed-forward networks gives way to a skeleton: less is trained. */
@@ -447,7 +419,6 @@ Test(study_file, controls_with_a_skeleton)
         cr_expect_eq(strstr(m->line, "--skeleton post") != NULL, !own, "%s", m->line);
         cr_expect_eq(m->config.wiring, own ? WIRING_PRE : WIRING_POST, "%s", m->line);
     }
-    plan_end(&p);
 }
 
 /* A control takes the settings that it has a part for; the others are of the idea. */
@@ -463,7 +434,6 @@ Test(study_file, settings_of_a_control)
     cr_assert_eq(s.variants.n, 4);
     cr_expect_str_eq(s.variants.v[2].words, "--variant alibi --set ff_bias=0");
     cr_expect_str_eq(s.variants.v[3].words, "--variant alibi --norm pre");
-    study_free(&s);
 }
 
 /* Every registered variant: a plan, an estimate, and a reason where sizes cannot be equal. */
@@ -489,7 +459,6 @@ Test(study_file, plans_every_variant)
         cr_expect_geq(study_job_s(p.plan.study, &p.plan.jobs[i], &speeds), 0);
     }
     cr_expect_lt(unequal, p.plan.n / 4);
-    plan_end(&p);
 }
 
 /* A training starts a process, each score another; a text twice as long takes twice the scoring. */
@@ -518,7 +487,6 @@ Test(study_file, estimates_count_scores)
             cr_expect_float_eq(slow - quick, j->role == STUDY_FINAL ? 20 : 5, 1e-9);
             s[twice][j->role] = quick;
         }
-        plan_end(&p);
     }
     cr_expect_float_eq(s[0][STUDY_TUNE], s[1][STUDY_TUNE], 1e-12);
     cr_expect_float_eq(s[1][STUDY_FINAL] - s[0][STUDY_FINAL], s[0][STUDY_FINAL] - s[0][STUDY_TUNE],
@@ -540,7 +508,6 @@ Test(study_file, refuses_options_that_are_not_the_files)
                  strstr(bad[i], "variant") ? "" : "variants = xl\n", bad[i]);
         plan_text(&p, text, "");
         cr_expect(p.st != OK && strstr(p.e.msg, "  -> "), "%s: %s", bad[i], p.e.msg);
-        plan_end(&p);
     }
 }
 
@@ -574,7 +541,6 @@ Test(study_file, jobs_of_tasks)
                      i > 0 && j->role > j[-1].role ? study_job_s(&p.study, j - 1, &speeds) : 0,
                      "episodes are scored, too");
     }
-    plan_end(&p);
 }
 
 Test(study_file, what_a_study_of_tasks_refuses)
@@ -590,6 +556,5 @@ Test(study_file, what_a_study_of_tasks_refuses)
         snprintf(text, sizeof(text), OF_TASKS "%s", bad[i]);
         plan_text(&p, text, "");
         cr_expect(p.st == E_USAGE && strstr(p.e.msg, "  -> "), "%s: %s", bad[i], p.e.msg);
-        plan_end(&p);
     }
 }

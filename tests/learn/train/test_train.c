@@ -53,7 +53,6 @@ Test(train, threads_do_not_change_the_loss)
                 loss[threads - 1] = training_steps(&t, 12);
             else
                 loss[threads - 1] = NAN; /* a backend without backward says so */
-            trainer_close(&t);
         }
         if (!isnan(loss[0]))
             cr_expect_float_eq(loss[0], loss[1], 1e-5, "%s: %.9g, %.9g", backends[b]->name, loss[0],
@@ -350,7 +349,6 @@ Test(train, validation_repeats)
         t.valid.n = 100;
         const double first = trainer_validate(&t).nll;
         cr_expect_eq(trainer_validate(&t).nll, first, "%s", variants[v]->name);
-        trainer_close(&t);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "harness/learn/score/score.h"
 #include "harness/learn/train/train.h"
 #include "tests/support/command_line.h"
+#include "tests/support/loaded.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
@@ -48,7 +49,6 @@ Test(train_long, threads_do_not_change_many_steps)
             begin(&t, &o, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, threads,
                   v % 2 ? "--steps 100 --dropout 0.1" : "--steps 100");
             loss[threads - 1] = training_steps(&t, steps);
-            trainer_close(&t);
         }
         cr_expect_float_eq(loss[0], loss[1], 1e-5, "%s: %.9g and %.9g", variants[v]->name, loss[0],
                            loss[1]);
@@ -76,17 +76,14 @@ Test(train_long, the_last_step_is_saved)
     static const int steps[] = {50, 51, 80, 50};
 
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        struct safetensors s;
         int step = -1;
         must_bench("train --pin none --threads 1 --batch 3 --layers 2 --d-model 16 --heads 2 "
                    "--ckpt unused " LINE "--variant %s --backend %s --eval-every 40 --force %s",
                    variants[0]->name, lookup_fastest(backends, ELEM_F32)->name, ends[i]);
-        cr_assert_eq(safetensors_open(&s, in_folder("unused"), &failure), OK, "%s: %s", ends[i],
-                     failure.msg);
+        const struct safetensors s = tensors_of(in_folder("unused"));
         cr_expect_eq(safetensors_int(&s, "step", -1, 0, 1000, &step, &failure), OK, "%s",
                      failure.msg);
         cr_expect_eq(step, steps[i], "%s: saved at step %d", ends[i], step);
-        safetensors_close(&s);
     }
 }
 
@@ -151,6 +148,5 @@ Test(train_long, every_backend_scores_a_trained_model_alike)
                 cr_expect_float_eq(got, want, 1e-4, "%s on %s: %.7f, reference %.7f",
                                    variants[v]->name, backends[b]->name, got, want);
             }
-        trainer_close(&t);
     }
 }

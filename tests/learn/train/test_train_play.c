@@ -176,10 +176,8 @@ static void expect_continuation(const char *variant)
         training_steps(&second, STEPS - STOP);
         cr_expect(same_weights(&whole, &first), "%s: validation", variant);
         cr_expect(same_weights(&whole, &second), "%s: files", variant);
-        trainer_close(&first), trainer_close(&second);
     } else
         cr_expect_eq(st, E_UNSUPPORTED, "%s: %s", variant, failure.msg);
-    trainer_close(&whole);
 }
 
 Test(train_play, continues_to_the_same_bits)

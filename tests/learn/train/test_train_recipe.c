@@ -43,8 +43,6 @@ Test(train_recipe, init_by_depth)
                              variants[v]->name, a->name);
         }
         cr_expect(t[0].lm.params.n == 0 || residual > 0, "%s", variants[v]->name);
-        for (int i = 0; i < 2; i++)
-            trainer_close(&t[i]);
     }
 }
 
@@ -113,7 +111,6 @@ Test(train_recipe, dropout_has_the_seed_of_the_training, .timeout = 240)
         parse(&o, name, " --dropout 0.3");
         o.mem.v[0] = 0;
         const bool trained = trainer_open(&t, &o, &failure) == OK;
-        trainer_close(&t);
         property(variants[v], "seeds of dropout", trained ? "yes" : "not trained");
         if (!trained)
             continue;

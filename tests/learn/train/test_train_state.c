@@ -5,6 +5,7 @@
 #include "harness/learn/train/train.h"
 #include "tests/support/command_line.h"
 #include "tests/support/edited_file.h"
+#include "tests/support/loaded.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/tmp_folder.h"
 
@@ -230,22 +231,15 @@ Test(train_state, every_tensor_has_its_name_type_and_shape)
 
 Test(train_state, a_tensor_too_many)
 {
-    struct safetensors s;
-    const char *meta[2 * 16];
-
     const char *const whole = in_folder("whole");
     cr_assert_eq(rename(state, whole), 0);
-    MUST(safetensors_open(&s, whole, &failure));
-    cr_assert_leq(2 * s.n_meta, (int)ARRAY_LEN(meta));
-    struct tensor *list = calloc((size_t)s.n_tensors + 1, sizeof(*list));
+    const struct safetensors s = tensors_of(whole);
+    struct tensor *const list = room((size_t)s.n_tensors + 1, sizeof(*list));
     memcpy(list, s.tensors, (size_t)s.n_tensors * sizeof(*list));
     list[s.n_tensors] = s.tensors[0];
     strcpy(list[s.n_tensors].name, "other");
-    for (int i = 0; i < 2 * s.n_meta; i++)
-        meta[i] = s.meta[i];
-    MUST(safetensors_write(state, list, s.n_tensors + 1, meta, s.n_meta, &failure));
-    free(list);
-    safetensors_close(&s);
+    MUST(safetensors_write(state, list, s.n_tensors + 1, (const char *const *)s.meta, s.n_meta,
+                           &failure));
     expect_refused(E_IO, "tensors");
 }
 
@@ -269,15 +263,12 @@ enum { KEPT = 2, OLDER = 6 }; /* rows of the layer with a window of 3, of 6 toke
 /* Each memory of the state with rows before those that are kept, as if nothing saw them. */
 static void write_older(void)
 {
-    const char *meta[2 * 16];
-    struct safetensors s;
     int found = 0;
 
     const char *const whole = in_folder("whole");
     cr_assert_eq(rename(state, whole), 0);
-    MUST(safetensors_open(&s, whole, &failure));
-    struct tensor *const list = calloc((size_t)s.n_tensors, sizeof(*list));
-    float *rows = NULL;
+    const struct safetensors s = tensors_of(whole);
+    struct tensor *const list = room((size_t)s.n_tensors, sizeof(*list));
     memcpy(list, s.tensors, (size_t)s.n_tensors * sizeof(*list));
     for (int i = 0; i < s.n_tensors; i++) {
         struct tensor *const m = &list[i];
@@ -286,7 +277,7 @@ static void write_older(void)
         const size_t B = (size_t)m->shape[0], D = (size_t)m->shape[2];
         cr_assert_eq(m->shape[1], KEPT);
         cr_assert_eq(found++, 0, "a layer without rows has a memory");
-        rows = calloc(B * OLDER * D, sizeof(*rows));
+        float *const rows = room(B * OLDER * D, sizeof(*rows));
         for (size_t b = 0; b < B; b++)
             memcpy(rows + ((b + 1) * OLDER - KEPT) * D, (const float *)m->data + b * KEPT * D,
                    KEPT * D * sizeof(*rows));
@@ -295,12 +286,8 @@ static void write_older(void)
         m->data = rows;
     }
     cr_assert_eq(found, 1);
-    for (int i = 0; i < 2 * s.n_meta; i++)
-        meta[i] = s.meta[i];
-    MUST(safetensors_write(state, list, s.n_tensors, meta, s.n_meta, &failure));
-    free(rows);
-    free(list);
-    safetensors_close(&s);
+    MUST(safetensors_write(state, list, s.n_tensors, (const char *const *)s.meta, s.n_meta,
+                           &failure));
 }
 
 /* A state that has all rows of memory goes on as one that has those that are seen. */
