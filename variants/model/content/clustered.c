@@ -101,7 +101,7 @@ struct room {
     size_t bytes;
 };
 
-static struct room room_at(const struct config *c, int L, char *base)
+static struct room room_at(const struct config *c, int L, void *base)
 {
     const struct clustered *const k = clustered_of(c);
     const size_t C = (size_t)k->clusters, words = (size_t)bits_words(k->bits), n = (size_t)L;
@@ -109,20 +109,16 @@ static struct room room_at(const struct config *c, int L, char *base)
     size_t at = 0;
     struct room r;
 
-#define TAKE(field, type, count)                                                                   \
-    r.field = (type *)(void *)(base ? base + at : NULL);                                           \
-    at += round_up((count) * sizeof(type), ARENA_ALIGN)
-    TAKE(code, uint64_t, n * words);
-    TAKE(centroid, uint64_t, C * words);
-    TAKE(ones, int32_t, C * (size_t)k->bits);
-    TAKE(members, int32_t, C);
-    TAKE(keys, int32_t, n);
-    TAKE(p, double, n);
-    TAKE(taken, bool, n);
-    TAKE(d_q, float, C *dh);
-    TAKE(d_o, float, C *dh);
-    TAKE(row, float, dh);
-#undef TAKE
+    r.code = content_place(base, &at, n * words, sizeof(*r.code));
+    r.centroid = content_place(base, &at, C * words, sizeof(*r.centroid));
+    r.ones = content_place(base, &at, C * (size_t)k->bits, sizeof(*r.ones));
+    r.members = content_place(base, &at, C, sizeof(*r.members));
+    r.keys = content_place(base, &at, n, sizeof(*r.keys));
+    r.p = content_place(base, &at, n, sizeof(*r.p));
+    r.taken = content_place(base, &at, n, sizeof(*r.taken));
+    r.d_q = content_place(base, &at, C * dh, sizeof(*r.d_q));
+    r.d_o = content_place(base, &at, C * dh, sizeof(*r.d_o));
+    r.row = content_place(base, &at, dh, sizeof(*r.row));
     r.bytes = at;
     return r;
 }
@@ -145,17 +141,14 @@ struct head {
 static struct head head_of(const struct content_call *n, int head)
 {
     const struct config *const c = n->s->c;
-    const int worker = omp_get_thread_num();
     const size_t bytes = room_at(c, n->s->state.attention.largest.L, NULL).bytes;
-    char *const all = content_own_scratch(n), *const mine = all + (size_t)worker * bytes;
     const size_t floats = kept_at(c, n->a.L, NULL).floats;
 
-    CHECK(all);
     return (struct head){.n = n,
                          .k = clustered_of(c),
                          .kept = kept_at(c, n->a.L, n->kept + (size_t)head * floats),
-                         .room = room_at(c, n->a.L, mine),
-                         .core = content_core_scratch(n, worker),
+                         .room = room_at(c, n->a.L, content_room(n, bytes)),
+                         .core = content_core_scratch(n, omp_get_thread_num()),
                          .b = head / n->a.H,
                          .h = head % n->a.H,
                          .words = bits_words(clustered_of(c)->bits)};
@@ -463,9 +456,7 @@ static void run_head(const struct content_call *n, int head, const struct attn_g
         head_forward(&t);
 }
 
-static void forward(const struct content_call *n) { content_each_head(n, run_head, NULL); }
-
-static void backward(const struct content_call *n, const struct attn_grad *d)
+static void run(const struct content_call *n, const struct attn_grad *d)
 {
     content_each_head(n, run_head, d);
 }
@@ -505,8 +496,7 @@ const struct content content_clustered = {
     .kept = kept,
     .core = core,
     .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
+    .run = run,
     .shows = shows,
     .flop = flop,
     .choice_flop = choice_flop,

@@ -15,6 +15,7 @@
 #include "variants/parts/linear.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,6 +184,22 @@ void *content_own_scratch(const struct content_call *n)
     return content_core_scratch(n, n->s->state.attention.workers);
 }
 
+void *content_room(const struct content_call *n, size_t bytes)
+{
+    char *const all = content_own_scratch(n);
+
+    CHECK(n->scratch);
+    return all + (size_t)omp_get_thread_num() * bytes;
+}
+
+void *content_place(void *base, size_t *at, size_t n, size_t size)
+{
+    void *const here = base ? (char *)base + *at : NULL;
+
+    *at += round_up(n * size, ARENA_ALIGN);
+    return here;
+}
+
 const struct attn_impl *content_impl(const struct content_call *n)
 {
     return n->g->backend == &backend_ref ? backend_ref.attn[0] : n->s->state.attention.impl;
@@ -343,7 +360,7 @@ static void show(const struct content_call *of)
         for (int h = 0; h < H; h++)
             for (int e = 0; e < dv && first + e < K; e++)
                 v[(size_t)(first + e) * row + (size_t)(h * dv + e)] = 1;
-        content_of(n.s)->forward(&n);
+        content_of(n.s)->run(&n, NULL);
         for (int h = 0; h < H; h++)
             for (int i = 0; i < L; i++)
                 for (int e = 0; e < dv && first + e < K; e++)
@@ -365,7 +382,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     struct content_call n = content_call_of(g, s, w, B, L);
     n.scratch = w->scratch;
     s->state.attention.last = (struct extent){B, L, n.a.M};
-    content_of(s)->forward(&n);
+    content_of(s)->run(&n, NULL);
     if (g->watch)
         show(&n);
     linear_forward(g, content_weight(s, CONTENT_O), content_bias(s, CONTENT_O), w->y,

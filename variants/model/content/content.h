@@ -45,9 +45,8 @@ struct content {
     /* Bytes of work space for `threads` threads besides that of the core; each thread has its own
      * core. NULL = none. */
     size_t (*scratch)(const struct sublayer *s, struct extent max, int threads);
-    void (*forward)(const struct content_call *n);
-    /* Adds to d->d_q, d_k and d_v, which have the strides of q, k and v. */
-    void (*backward)(const struct content_call *n, const struct attn_grad *d);
+    /* Forward, or with d backward: adds to d->d_q, d_k and d_v, of the strides of q, k and v. */
+    void (*run)(const struct content_call *n, const struct attn_grad *d);
     /* Of a loss of its own: adds to the gradients of raw queries and keys, strides as theirs, and
      * leaves steps of buffers. NULL = none. */
     void (*raw_grad)(const struct content_call *n, struct head_rows d_q, struct head_rows d_k);
@@ -85,12 +84,16 @@ const struct attn_impl *content_impl(const struct content_call *n);
 void *content_core_scratch(const struct content_call *n, int worker);
 /* The form's work space, after that of all threads' cores. */
 void *content_own_scratch(const struct content_call *n);
+/* This thread's part of it, where each has so many bytes. */
+void *content_room(const struct content_call *n, size_t bytes);
+/* The next array of n elements from `base` on, which may be NULL to count. */
+void *content_place(void *base, size_t *at, size_t n, size_t size);
 /* Threads of a call: no more than there is work space for. */
 int content_team(const struct content_call *n);
 /* What runs a core, with one thread, for a call inside a parallel region. */
 struct engine content_alone(const struct content_call *n);
 
-/* Run one head of each sequence after the other, shared out to threads; d = NULL: forward. */
+/* Run one head of each sequence after the other, shared out to threads. */
 typedef void content_head(const struct content_call *n, int head, const struct attn_grad *d);
 void content_each_head(const struct content_call *n, content_head *run, const struct attn_grad *d);
 

@@ -461,20 +461,14 @@ static void run_all(const struct content_call *n, const struct groups *what,
     }
 }
 
-void groups_forward(const struct content_call *n, const struct groups *what)
+void groups_run(const struct content_call *n, const struct groups *what, const struct attn_grad *d)
 {
-    run_all(n, what, NULL, false);
+    run_all(n, what, d, false);
 }
 
 void groups_gather(const struct content_call *n, const struct groups *what)
 {
     run_all(n, what, NULL, true);
-}
-
-void groups_backward(const struct content_call *n, const struct groups *what,
-                     const struct attn_grad *d)
-{
-    run_all(n, what, d, false);
 }
 
 /* ---- inspection --------------------------------------------------------------------------- */

@@ -22,17 +22,15 @@ struct groups {
 size_t groups_scratch(const struct sublayer *s, struct extent max, int groups, int threads);
 struct attn groups_core(const struct sublayer *s, struct extent max);
 
-void groups_forward(const struct content_call *n, const struct groups *what);
-/* The gathers and scatters of the last groups_forward again. */
+void groups_run(const struct content_call *n, const struct groups *what, const struct attn_grad *d);
+/* The gathers and scatters of the last forward pass again. */
 void groups_gather(const struct content_call *n, const struct groups *what);
-void groups_backward(const struct content_call *n, const struct groups *what,
-                     const struct attn_grad *d);
 
 /* Is key j visible to query i (of the new rows)? For inspection: it walks all rows. */
 bool groups_visible(const struct content_call *n, const struct groups *what, int b, int h, int i,
                     int j);
 
-/* Rows that groups_forward copies of one head of one sequence if groups are equally large: queries,
+/* Rows that a forward pass copies of one head of one sequence if groups are equally large: queries,
  * keys and values into groups, outputs back. */
 double groups_moved(const struct groups *what, bool shared, int L, int M);
 

@@ -92,24 +92,20 @@ struct room {
 
 static int active(const struct config *c, int L) { return min_int(informer_of(c)->top, L); }
 
-static struct room room_at(const struct config *c, int L, char *base)
+static struct room room_at(const struct config *c, int L, void *base)
 {
     const size_t n = (size_t)L, u = (size_t)active(c, L), floats = u * (size_t)c->dh;
     size_t at = 0;
     struct room r;
 
-#define TAKE(field, type, count)                                                                   \
-    r.field = (type *)(void *)(base ? base + at : NULL);                                           \
-    at += round_up((count) * sizeof(type), ARENA_ALIGN)
-    TAKE(order, struct measured, n);
-    TAKE(rows, int32_t, u);
-    TAKE(q, float, floats);
-    TAKE(o, float, floats);
-    TAKE(lse, float, u);
-    TAKE(d_o, float, floats);
-    TAKE(d_q, float, floats);
-    TAKE(bits, uint64_t, u * (size_t)bits_words(L));
-#undef TAKE
+    r.order = content_place(base, &at, n, sizeof(*r.order));
+    r.rows = content_place(base, &at, u, sizeof(*r.rows));
+    r.q = content_place(base, &at, floats, sizeof(*r.q));
+    r.o = content_place(base, &at, floats, sizeof(*r.o));
+    r.lse = content_place(base, &at, u, sizeof(*r.lse));
+    r.d_o = content_place(base, &at, floats, sizeof(*r.d_o));
+    r.d_q = content_place(base, &at, floats, sizeof(*r.d_q));
+    r.bits = content_place(base, &at, u * (size_t)bits_words(L), sizeof(*r.bits));
     r.bytes = at;
     return r;
 }
@@ -136,12 +132,9 @@ static struct head head_of(const struct content_call *n, int head)
 {
     const struct config *const c = n->s->c;
     const size_t bytes = room_at(c, n->s->state.attention.largest.L, NULL).bytes;
-    char *const all = content_own_scratch(n);
-    char *const mine = all + (size_t)omp_get_thread_num() * bytes;
 
-    CHECK(all);
     return (struct head){.n = n,
-                         .room = room_at(c, n->a.L, mine),
+                         .room = room_at(c, n->a.L, content_room(n, bytes)),
                          .active = n->kept + (ptrdiff_t)head * n->a.L,
                          .b = head / n->a.H,
                          .h = head % n->a.H,
@@ -356,14 +349,9 @@ static void run_head(const struct content_call *n, int head, const struct attn_g
         head_forward(&t);
 }
 
-static void forward(const struct content_call *n)
+static void run(const struct content_call *n, const struct attn_grad *d)
 {
     CHECK(n->a.M == 0);
-    content_each_head(n, run_head, NULL);
-}
-
-static void backward(const struct content_call *n, const struct attn_grad *d)
-{
     content_each_head(n, run_head, d);
 }
 
@@ -406,8 +394,7 @@ const struct content content_informer = {
     .kept = kept,
     .core = core,
     .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
+    .run = run,
     .shows = shows,
     .flop = flop,
     .choice_flop = choice_flop,

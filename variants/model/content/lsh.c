@@ -194,8 +194,7 @@ static void run_bits(const struct content_call *n, const struct attn_grad *d)
 #pragma omp parallel for schedule(static, 1) num_threads(content_team(n))
     for (int head = 0; head < all->B * all->H; head++) {
         const int b = head / all->H, h = head % all->H, worker = omp_get_thread_num();
-        uint64_t *const bits =
-            (uint64_t *)(void *)((char *)content_own_scratch(n) + (size_t)worker * bytes);
+        uint64_t *const bits = content_room(n, bytes);
         const struct mask mask = {.rows = bits, .row_words = words};
         struct attn one = *all;
         one.B = one.H = one.Hkv = 1;
@@ -254,26 +253,14 @@ static size_t scratch(const struct sublayer *s, struct extent max, int threads)
                              : (size_t)threads * bits_bytes(s, max);
 }
 
-static void forward(const struct content_call *n)
+static void run(const struct content_call *n, const struct attn_grad *d)
 {
     const struct groups groups = groups_of(n->s->c);
 
     if (chunked(n->s->c))
-        lsh_chunked_forward(n);
+        lsh_chunked_run(n, d);
     else if (one_round(n->s->c))
-        groups_forward(n, &groups);
-    else
-        run_bits(n, NULL);
-}
-
-static void backward(const struct content_call *n, const struct attn_grad *d)
-{
-    const struct groups groups = groups_of(n->s->c);
-
-    if (chunked(n->s->c))
-        lsh_chunked_backward(n, d);
-    else if (one_round(n->s->c))
-        groups_backward(n, &groups, d);
+        groups_run(n, &groups, d);
     else
         run_bits(n, d);
 }
@@ -378,8 +365,7 @@ const struct content content_lsh = {
     .params = params,
     .core = core,
     .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
+    .run = run,
     .shows = shows,
     .flop = flop,
     .choice_flop = choice_flop,

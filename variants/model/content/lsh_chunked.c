@@ -18,7 +18,6 @@
 #include "plain.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +33,7 @@ struct room {
     size_t bytes;
 };
 
-static struct room room_of(const struct sublayer *s, int L, char *base)
+static struct room room_of(const struct sublayer *s, int L, void *base)
 {
     const struct lsh *const l = lsh_of(s->c);
     const size_t rows = (size_t)l->rounds * (size_t)L;
@@ -42,16 +41,12 @@ static struct room room_of(const struct sublayer *s, int L, char *base)
     size_t at = 0;
     struct room r;
 
-#define TAKE(field, type, n)                                                                       \
-    r.field = (type *)(void *)(base ? base + at : NULL);                                           \
-    at += round_up((n) * sizeof(type), ARENA_ALIGN)
-    TAKE(order, int32_t, rows);
-    TAKE(place, int32_t, rows);
-    TAKE(keys, int32_t, slots);
-    TAKE(add, double, slots);
-    TAKE(p, double, slots);
-    TAKE(o, float, (size_t)l->rounds *(size_t)s->c->dh);
-#undef TAKE
+    r.order = content_place(base, &at, rows, sizeof(*r.order));
+    r.place = content_place(base, &at, rows, sizeof(*r.place));
+    r.keys = content_place(base, &at, slots, sizeof(*r.keys));
+    r.add = content_place(base, &at, slots, sizeof(*r.add));
+    r.p = content_place(base, &at, slots, sizeof(*r.p));
+    r.o = content_place(base, &at, (size_t)l->rounds * (size_t)s->c->dh, sizeof(*r.o));
     r.bytes = at;
     return r;
 }
@@ -222,13 +217,11 @@ static void run_head(const struct content_call *n, int head, const struct attn_g
 {
     const size_t bytes = room_of(n->s, n->s->state.attention.largest.L, NULL).bytes;
     const struct lsh *const l = lsh_of(n->s->c);
-    char *const all = content_own_scratch(n);
 
-    CHECK(all && n->a.M == 0 && n->a.L % l->chunk == 0 && l->rounds <= MOST_ROUNDS);
+    CHECK(n->a.M == 0 && n->a.L % l->chunk == 0 && l->rounds <= MOST_ROUNDS);
     const struct head t = {.n = n,
                            .l = l,
-                           .room =
-                               room_of(n->s, n->a.L, all + (size_t)omp_get_thread_num() * bytes),
+                           .room = room_of(n->s, n->a.L, content_room(n, bytes)),
                            .b = head / n->a.H,
                            .h = head % n->a.H};
     sort_rounds(&t);
@@ -239,9 +232,7 @@ static void run_head(const struct content_call *n, int head, const struct attn_g
             query_forward(&t, i);
 }
 
-void lsh_chunked_forward(const struct content_call *n) { content_each_head(n, run_head, NULL); }
-
-void lsh_chunked_backward(const struct content_call *n, const struct attn_grad *d)
+void lsh_chunked_run(const struct content_call *n, const struct attn_grad *d)
 {
     content_each_head(n, run_head, d);
 }

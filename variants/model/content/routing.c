@@ -198,24 +198,14 @@ static size_t scratch(const struct sublayer *s, struct extent max, int threads)
                                   : groups_scratch(s, max, r->clusters, threads);
 }
 
-static void forward(const struct content_call *n)
+static void run(const struct content_call *n, const struct attn_grad *d)
 {
     const struct groups groups = groups_of(n->s->c);
 
     if (routing_of(n->s->c)->route == ROUTE_TOPK)
-        routing_topk_forward(n);
+        routing_topk_run(n, d);
     else
-        groups_forward(n, &groups);
-}
-
-static void backward(const struct content_call *n, const struct attn_grad *d)
-{
-    const struct groups groups = groups_of(n->s->c);
-
-    if (routing_of(n->s->c)->route == ROUTE_TOPK)
-        routing_topk_backward(n, d);
-    else
-        groups_backward(n, &groups, d);
+        groups_run(n, &groups, d);
 }
 
 /* ---- learning centroids ------------------------------------------------------------------- */
@@ -444,8 +434,7 @@ const struct content content_routing = {
     .params = params,
     .core = groups_core,
     .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
+    .run = run,
     .raw_grad = raw_grad,
     .aux = aux,
     .shows = shows,

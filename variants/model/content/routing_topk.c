@@ -7,7 +7,6 @@
 #include "plain.h"
 #include "routing.h"
 
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,22 +23,18 @@ struct room {
     size_t bytes;
 };
 
-static struct room room_of(int L, char *base)
+static struct room room_of(int L, void *base)
 {
     const size_t n = (size_t)L;
     size_t at = 0;
     struct room r;
 
-#define TAKE(field, type)                                                                          \
-    r.field = (type *)(void *)(base ? base + at : NULL);                                           \
-    at += round_up(n * sizeof(type), ARENA_ALIGN)
-    TAKE(order, struct near);
-    TAKE(p, double);
-    TAKE(keys, int32_t);
-    TAKE(often, int32_t);
-    TAKE(as_query, bool);
-    TAKE(as_key, bool);
-#undef TAKE
+    r.order = content_place(base, &at, n, sizeof(*r.order));
+    r.p = content_place(base, &at, n, sizeof(*r.p));
+    r.keys = content_place(base, &at, n, sizeof(*r.keys));
+    r.often = content_place(base, &at, n, sizeof(*r.often));
+    r.as_query = content_place(base, &at, n, sizeof(*r.as_query));
+    r.as_key = content_place(base, &at, n, sizeof(*r.as_key));
     r.bytes = at;
     return r;
 }
@@ -145,19 +140,16 @@ static void head_backward(const struct content_call *n, const struct room *r, in
 static void run_head(const struct content_call *n, int head, const struct attn_grad *d)
 {
     const size_t bytes = room_of(n->s->state.attention.largest.L, NULL).bytes;
-    char *const all = content_own_scratch(n);
+    const struct room r = room_of(n->a.L, content_room(n, bytes));
 
-    CHECK(all && n->a.M == 0);
-    const struct room r = room_of(n->a.L, all + (size_t)omp_get_thread_num() * bytes);
+    CHECK(n->a.M == 0);
     if (d)
         head_backward(n, &r, head / n->a.H, head % n->a.H, d);
     else
         head_forward(n, &r, head / n->a.H, head % n->a.H);
 }
 
-void routing_topk_forward(const struct content_call *n) { content_each_head(n, run_head, NULL); }
-
-void routing_topk_backward(const struct content_call *n, const struct attn_grad *d)
+void routing_topk_run(const struct content_call *n, const struct attn_grad *d)
 {
     content_each_head(n, run_head, d);
 }

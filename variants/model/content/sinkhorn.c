@@ -120,14 +120,6 @@ struct room {
     size_t per_thread, bytes;
 };
 
-static void *take(char *base, size_t *at, size_t n, size_t size)
-{
-    void *const p = base ? base + *at : NULL;
-
-    *at += round_up(n * size, ARENA_ALIGN);
-    return p;
-}
-
 static struct room room_of(const struct sublayer *s, struct extent max, int threads, int worker,
                            char *base)
 {
@@ -137,22 +129,22 @@ static struct room room_of(const struct sublayer *s, struct extent max, int thre
     size_t at = 0, own = 0;
     struct room r;
 
-    r.d_mixed_k = take(base, &at, mixed, sizeof(float));
-    r.d_mixed_v = take(base, &at, mixed, sizeof(float));
+    r.d_mixed_k = content_place(base, &at, mixed, sizeof(float));
+    r.d_mixed_v = content_place(base, &at, mixed, sizeof(float));
     for (int pass = 0; pass < 2; pass++) {
         char *const mine = pass && base ? base + at + (size_t)worker * own : NULL;
         const size_t each = own;
         own = 0;
-        r.sort.sq = take(mine, &own, n * dh, sizeof(double));
-        r.sort.sk = take(mine, &own, n * dh, sizeof(double));
-        r.sort.d_sq = take(mine, &own, n * dh, sizeof(double));
-        r.sort.d_sk = take(mine, &own, n * dh, sizeof(double));
-        r.sort.r = take(mine, &own, ((size_t)k->iters + 2) * n * n, sizeof(double));
-        r.sort.g = take(mine, &own, n * n, sizeof(double));
-        r.k = take(mine, &own, 2 * b * HD, sizeof(float));
-        r.v = take(mine, &own, 2 * b * HD, sizeof(float));
-        r.d_k = take(mine, &own, 2 * b * HD, sizeof(float));
-        r.d_v = take(mine, &own, 2 * b * HD, sizeof(float));
+        r.sort.sq = content_place(mine, &own, n * dh, sizeof(double));
+        r.sort.sk = content_place(mine, &own, n * dh, sizeof(double));
+        r.sort.d_sq = content_place(mine, &own, n * dh, sizeof(double));
+        r.sort.d_sk = content_place(mine, &own, n * dh, sizeof(double));
+        r.sort.r = content_place(mine, &own, ((size_t)k->iters + 2) * n * n, sizeof(double));
+        r.sort.g = content_place(mine, &own, n * n, sizeof(double));
+        r.k = content_place(mine, &own, 2 * b * HD, sizeof(float));
+        r.v = content_place(mine, &own, 2 * b * HD, sizeof(float));
+        r.d_k = content_place(mine, &own, 2 * b * HD, sizeof(float));
+        r.d_v = content_place(mine, &own, 2 * b * HD, sizeof(float));
         CHECK(!pass || own == each);
     }
     r.per_thread = own;
@@ -330,31 +322,24 @@ static struct attn core(const struct sublayer *s, struct extent max)
     return a;
 }
 
-static void forward(const struct content_call *n)
+/* Forward, heads are sorted before blocks attend; backward, after it. */
+static void run(const struct content_call *n, const struct attn_grad *d)
 {
+    const int heads = n->a.B * n->a.H, items = n->a.B * blocks(n->s->c, n->a.L);
+
     CHECK(n->a.M == 0 && (n->a.causal || n->a.L % sinkhorn_of(n->s->c)->block == 0));
 #pragma omp parallel num_threads(content_team(n))
     {
 #pragma omp for schedule(static, 1)
-        for (int head = 0; head < n->a.B * n->a.H; head++) {
+        for (int head = 0; head < (d ? 0 : heads); head++) {
             const struct sorting t = sorting_of(n, head);
             sort_head(&t, sorted(n, t.b, t.h));
         }
 #pragma omp for schedule(dynamic, 1)
-        for (int item = 0; item < n->a.B * blocks(n->s->c, n->a.L); item++)
-            run_block(n, item, NULL);
-    }
-}
-
-static void backward(const struct content_call *n, const struct attn_grad *d)
-{
-#pragma omp parallel num_threads(content_team(n))
-    {
-#pragma omp for schedule(dynamic, 1)
-        for (int item = 0; item < n->a.B * blocks(n->s->c, n->a.L); item++)
+        for (int item = 0; item < items; item++)
             run_block(n, item, d);
 #pragma omp for schedule(static, 1)
-        for (int head = 0; head < n->a.B * n->a.H; head++) {
+        for (int head = 0; head < (d ? heads : 0); head++) {
             const struct sorting t = sorting_of(n, head);
             const struct room room = my_room(n);
             mix_grad(&t, room.d_mixed_k, room.d_mixed_v, d);
@@ -413,8 +398,7 @@ const struct content content_sinkhorn = {
     .kept = kept,
     .core = core,
     .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
+    .run = run,
     .shows = shows,
     .flop = flop,
     .choice_flop = choice_flop,
