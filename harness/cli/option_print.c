@@ -97,6 +97,22 @@ char *option_value(const struct options *o, const struct option_spec *s)
     return text.data;
 }
 
+void option_print(FILE *f, const struct options *o, const struct option_spec *s)
+{
+    if (s->kind == KIND_FILTER) { /* each holds for itself */
+        for (int i = 0; i < o->filters.n; i++)
+            word_print_option(f, s->name, o->filters.v[i], '\0');
+        return;
+    }
+    char *const text = option_value(o, s);
+    const int times = s->metavar ? 0 : s->kind == KIND_COUNT ? atoi(text) : 1;
+    if (s->metavar)
+        word_print_option(f, s->name, text, '\0');
+    for (int n = 0; n < times; n++)
+        fprintf(f, " --%s", s->name);
+    free(text);
+}
+
 void options_print_again(FILE *f, const struct options *o)
 {
     for (int i = 0; i < o->argc; i++) {
@@ -169,22 +185,11 @@ void options_print_resume(FILE *f, const struct options *o, enum continued kind,
         fprintf(f, " %s", o->command);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
-        if (o->given[i] != FROM_USER || is_said(o, s, kind))
-            continue;
-        char *const text = option_value(o, s);
-        const int times = s->metavar ? 0 : s->kind == KIND_COUNT ? atoi(text) : 1;
-        if (s->metavar) {
-            fputc(' ', f);
-            word_print_option(f, s->name, text, '\0');
-        }
-        for (int n = 0; n < times; n++)
-            fprintf(f, " --%s", s->name);
-        free(text);
+        if (o->given[i] == FROM_USER && !is_said(o, s, kind))
+            option_print(f, o, s);
     }
-    if (kind == CONTINUED_TRAINING) {
-        fputc(' ', f);
+    if (kind == CONTINUED_TRAINING)
         word_print_option(f, "ckpt", of, '\0');
-    }
     fputs(" --resume", f);
     if (kind == CONTINUED_RUN) {
         fputc('=', f);
@@ -242,10 +247,8 @@ char *options_repro(const struct options *o)
         if (!(s->flags & IN_CASE))
             continue;
         char *const value = option_value(o, s);
-        if (strcmp(value, s->preset ? s->preset : "") != 0) {
-            fputc(' ', f);
+        if (strcmp(value, s->preset ? s->preset : "") != 0)
             word_print_option(f, s->name, value, '\0');
-        }
         free(value);
     }
     bytes_end(f, &text);

@@ -103,3 +103,6 @@ bool option_is_continued(const struct option_spec *s, enum continued kind);
 
 /* A malloc'ed text of the option's value as the user would write it, "" if unset. */
 char *option_value(const struct options *o, const struct option_spec *s);
+
+/* Print the option as on a command line, after a blank. */
+void option_print(FILE *f, const struct options *o, const struct option_spec *s);

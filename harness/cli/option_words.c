@@ -131,7 +131,7 @@ void word_print(FILE *f, const char *word, char quote)
 void word_print_option(FILE *f, const char *name, const char *value, char quote)
 {
     /* A word that begins with @ would be read as a file of options. */
-    fprintf(f, "--%s%c", name, *value == '@' ? '=' : ' ');
+    fprintf(f, " --%s%c", name, *value == '@' ? '=' : ' ');
     word_print(f, value, quote);
 }
 

@@ -21,7 +21,7 @@ struct words {
  */
 void word_print(FILE *f, const char *word, char quote);
 
-/* Print an option and its value: "--corpus FILE". */
+/* Print an option and its value: " --corpus FILE". */
 void word_print_option(FILE *f, const char *name, const char *value, char quote);
 
 /* Append the words of `text`: separated by blanks, "..." or '...' around blanks, $'...' with

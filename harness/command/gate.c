@@ -167,7 +167,6 @@ static char *scoring(const struct options *o, int seq, int mem, const char *back
     char past[MEM_TEXT];
 
     word_print_option(f, "ckpt", o->ckpt, '"');
-    fputc(' ', f);
     word_print_option(f, "corpus", o->corpus, '"');
     mem_text(past, mem);
     fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --threads %d", o->bytes, backend, seq,

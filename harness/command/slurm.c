@@ -26,26 +26,6 @@ static bool is_own(const struct option_spec *s)
            s->at == offsetof(struct options, partial) || s->at == offsetof(struct options, out);
 }
 
-static void print_option(FILE *f, const struct options *o, const struct option_spec *s)
-{
-    if (s->kind == KIND_FILTER) { /* each holds for itself */
-        for (int i = 0; i < o->filters.n; i++) {
-            fputc(' ', f);
-            word_print_option(f, s->name, o->filters.v[i], '\0');
-        }
-        return;
-    }
-    char *const text = option_value(o, s);
-    const int times = s->metavar ? 0 : s->kind == KIND_COUNT ? o->verbose : 1;
-    if (s->metavar) {
-        fputc(' ', f);
-        word_print_option(f, s->name, text, '\0');
-    }
-    for (int n = 0; n < times; n++)
-        fprintf(f, " --%s", s->name);
-    free(text);
-}
-
 /* The command that a task runs, with the options of the command line and its @files. */
 static void print_command(FILE *f, const struct options *o)
 {
@@ -55,7 +35,7 @@ static void print_command(FILE *f, const struct options *o)
         word_print(f, o->words.v[0], '\0');
     for (int i = 0; i < option_count; i++)
         if (options_written(o, option_specs[i].name) && !is_own(&option_specs[i]))
-            print_option(f, o, &option_specs[i]);
+            option_print(f, o, &option_specs[i]);
 }
 
 /* ---- what Slurm would find out late ------------------------------------------------------------

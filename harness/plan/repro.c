@@ -25,7 +25,6 @@ void repro_choice(FILE *f, int i, const char *text)
         fprintf(f, " --%s", option);
     else {
         const bool quoted = i == CASE_BEFORE_MODEL + CHOICE_mask || strchr(text, ';');
-        fputc(' ', f);
         word_print_option(f, option, text, quoted ? '\'' : '\0');
     }
 }
@@ -56,10 +55,8 @@ char *case_repro(const struct bench_case *c, const struct options *preset)
             continue;
         }
         settings_print(own, &c->config, true, workload_scope(c->workload) == SCOPE_CORE);
-        if (*own) {
-            fputc(' ', f);
+        if (*own)
             word_print_option(f, "set", own, '\0');
-        }
     }
     fputs(rest, f);
     free(rest);

@@ -163,7 +163,7 @@ static enum status train(struct study_run *w, const char *line, const char *ckpt
 
     if (!f)
         return E_NOMEM;
-    fprintf(f, "%s --quiet --progress none ", line);
+    fprintf(f, "%s --quiet --progress none", line);
     word_print_option(f, "ckpt", ckpt, '\0');
     if (stop)
         fprintf(f, " --stop-at %d", stop);

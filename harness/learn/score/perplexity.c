@@ -109,7 +109,6 @@ static void request_file(FILE *f, const struct bench_case *c, const char *option
         return;
     snprintf(name, sizeof(name), "%s%s", c->case_id, ending);
     NEED(file_join(path, folder, name, NULL) == OK);
-    fputc(' ', f);
     word_print_option(f, option, path, '"');
 }
 
@@ -119,7 +118,7 @@ static char *request_of(const struct subject *t, const struct bench_case *c)
     struct bytes line;
     FILE *const f = bytes_begin(&line);
 
-    fputs(c->repro + strlen(SUBJECT_COMMAND), f);
+    fputs(c->repro + strlen(SUBJECT_COMMAND " "), f);
     request_file(f, c, "losses", t->opt->losses, ".safetensors");
     request_file(f, c, "attention", t->opt->attention, ".csv");
     bytes_end(f, &line);

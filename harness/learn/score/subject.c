@@ -82,7 +82,6 @@ char *subject_line(const struct subject *t, const struct options *opt, int seq, 
 
     fputs(SUBJECT_COMMAND, f);
     word_print_option(f, "ckpt", t->ckpt, '"');
-    fputc(' ', f);
     word_print_option(f, "corpus", t->corpus, '"');
     mem_text(past, mem);
     fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --mem-kind %s", opt->bytes,

@@ -44,6 +44,6 @@ int subject_models(const struct subject *t);
 enum status subject_choose(struct subject *t, int at, bool *again, struct err *e);
 
 /* The line that repeats the row, malloc'ed; after the command's name it is the child's request. */
-#define SUBJECT_COMMAND "eval "
+#define SUBJECT_COMMAND "eval"
 char *subject_line(const struct subject *t, const struct options *opt, int seq, int mem,
                    enum mem_kind kind);

@@ -116,14 +116,10 @@ enum status counting_preset(struct options *o, int context, struct err *e)
 
 void counting_print(FILE *f, const struct options *o)
 {
-    if (o->tokenizer) {
-        fputc(' ', f);
+    if (o->tokenizer)
         word_print_option(f, "tokenizer", o->tokenizer, '"');
-    }
-    if (o->tokens) {
-        fputc(' ', f);
+    if (o->tokens)
         word_print_option(f, "tokens", o->tokens, '"');
-    }
     if (o->tokens_type)
         fprintf(f, " --tokens-type %s", id_type_name[o->tokens_type]);
     if (o->mem_begin)
@@ -137,10 +133,8 @@ void counting_print(FILE *f, const struct options *o)
         fprintf(f, " --stride %d", o->stride);
     if (preset || strcmp(o->bos, "auto") != 0)
         fprintf(f, " --bos %s", o->bos);
-    if (preset || strcmp(o->doc_sep, "none") != 0) {
-        fputc(' ', f);
+    if (preset || strcmp(o->doc_sep, "none") != 0)
         word_print_option(f, "doc-sep", o->doc_sep, '"');
-    }
     if (preset || o->detok)
         fprintf(f, " --detok %s", detok_name[o->detok]);
     if (preset || o->join)

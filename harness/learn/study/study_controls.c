@@ -31,10 +31,8 @@ static void print_settings(FILE *f, const char *text, const struct variant *cont
             continue;
         kept += (size_t)sprintf(its + kept, "%s%.*s", kept ? "," : "", (int)n, text);
     }
-    if (kept) {
-        fputc(' ', f);
+    if (kept)
         word_print_option(f, "set", its, '\0');
-    }
     free(its);
 }
 

@@ -75,7 +75,6 @@ static void print_placement(FILE *f, const struct study *s, const struct study_m
 
 static void print_text(FILE *f, const char *option, const char *text)
 {
-    fputc(' ', f);
     word_print_option(f, option, text, '\0');
 }
 
