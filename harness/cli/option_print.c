@@ -93,8 +93,7 @@ char *option_value(const struct options *o, const struct option_spec *s)
         fprintf(f, "%d", o->default_threads);
     else
         print_value(f, o, s);
-    bytes_end(f, &text);
-    return text.data;
+    return bytes_end(f, &text);
 }
 
 void option_print(FILE *f, const struct options *o, const struct option_spec *s)
@@ -128,8 +127,7 @@ char *options_command_line(const struct options *o)
     FILE *const f = bytes_begin(&text);
 
     options_print_again(f, o);
-    bytes_end(f, &text);
-    return text.data;
+    return bytes_end(f, &text);
 }
 
 /* An option's value on a line of its own, malloc'ed. */
@@ -163,8 +161,7 @@ char *options_canonical(const struct options *o, enum continued kind)
         fprintf(f, "%s=%s\n", s->name, value);
         free(value);
     }
-    bytes_end(f, &text);
-    return text.data;
+    return bytes_end(f, &text);
 }
 
 /* Options that are of the beginning, or that the line to continue with has in its own words. */
@@ -251,6 +248,5 @@ char *options_repro(const struct options *o)
             word_print_option(f, s->name, value, '\0');
         free(value);
     }
-    bytes_end(f, &text);
-    return text.data;
+    return bytes_end(f, &text);
 }

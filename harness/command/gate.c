@@ -171,8 +171,7 @@ static char *scoring(const struct options *o, int seq, int mem, const char *back
     mem_text(past, mem);
     fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --threads %d", o->bytes, backend, seq,
             past, o->threads.n ? o->threads.v[0] : o->default_threads);
-    bytes_end(f, &line);
-    return line.data;
+    return bytes_end(f, &line);
 }
 
 /* One text under one checkpoint by both programs. */

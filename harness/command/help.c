@@ -86,8 +86,7 @@ char *option_text(const struct option_spec *s, int command)
             fprintf(f, "%s%s", n++ ? ", " : ": ", row->name);
     if (preset && *preset)
         fprintf(f, " [%s]", preset);
-    bytes_end(f, &text);
-    return text.data;
+    return bytes_end(f, &text);
 }
 
 /* ---- the page of a command ----------------------------------------------------------------- */

@@ -84,15 +84,11 @@ static enum status check_task(const struct options *o, int shards, struct err *e
 {
     struct options task = {0};
     struct bytes line;
-    FILE *const f = bytes_open(&line, e);
+    FILE *const f = bytes_begin(&line);
 
-    if (!f)
-        return E_NOMEM;
     print_command(f, o);
     fprintf(f, " --shard %d/%d", shards, shards);
-    enum status st = bytes_close(f, &line, e);
-    if (st == OK)
-        st = options_parse_again(&task, line.data, e);
+    enum status st = options_parse_again(&task, bytes_end(f, &line), e);
     if (st == OK)
         st = physical_cores(&task.default_threads, e);
     if (st == OK)

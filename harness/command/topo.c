@@ -89,8 +89,7 @@ static char *cpus_text(const struct pin_plan *m)
         fprintf(f, "%s%d", i ? "," : "", m->cpus[i]);
     if (m->cpus[0] < 0)
         fputs("any", f);
-    bytes_end(f, &text);
-    return text.data;
+    return bytes_end(f, &text);
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */

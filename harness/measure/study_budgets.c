@@ -231,11 +231,9 @@ void study_budgets_print(FILE *f, const struct study_verdicts *v, enum format fo
     }
     for (int i = 0; i < n; i++) {
         struct bytes line;
-        FILE *const text = bytes_open(&line, NULL);
-        NEED(text);
+        FILE *const text = bytes_begin(&line);
         study_say_crossing(text, &c[i]);
-        NEED(bytes_close(text, &line, NULL) == OK);
-        text_below(f, format, "%s", line.data);
+        text_below(f, format, "%s", bytes_end(text, &line));
         free(line.data);
     }
     if (n == 0)

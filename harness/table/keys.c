@@ -91,8 +91,7 @@ static char *key_of(const struct table *t, const void *row, const char *const *b
     for (int i = 0; i < t->n; i++)
         if (is_key(t, i, but))
             fprintf(f, "%s=%s\n", t->columns[i].name, row_field(t, i, row, num));
-    bytes_end(f, &key);
-    return key.data;
+    return bytes_end(f, &key);
 }
 
 struct keys keys_make(enum table_id table, const struct rows *rows, const struct axis *without)

@@ -117,7 +117,11 @@ FILE *bytes_begin(struct bytes *out)
     return f;
 }
 
-void bytes_end(FILE *f, struct bytes *out) { NEED(bytes_close(f, out, NULL) == OK); }
+char *bytes_end(FILE *f, struct bytes *out)
+{
+    NEED(bytes_close(f, out, NULL) == OK);
+    return out->data;
+}
 
 int file_open_regular(const char *path, const char **why)
 {

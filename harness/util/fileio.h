@@ -28,9 +28,9 @@ FILE *bytes_open(struct bytes *out, struct err *e);
 /* Close the stream: *out is what was written. E_NOMEM, and an empty *out, if it did not fit. */
 enum status bytes_close(FILE *f, struct bytes *out, struct err *e);
 
-/* The same for a small text. */
+/* The same for a small text, which the end returns. */
 FILE *bytes_begin(struct bytes *out);
-void bytes_end(FILE *f, struct bytes *out);
+char *bytes_end(FILE *f, struct bytes *out);
 
 /* A file to read from the start, -1 if there is none; *why says why not. Never waits: pipes,
  * devices and folders are refused. */

@@ -70,8 +70,7 @@ char *text_exact(const char *src)
         fputs(src, f);
     else
         text_print_quoted(f, src);
-    bytes_end(f, &text);
-    return text.data;
+    return bytes_end(f, &text);
 }
 
 void text_print(FILE *f, const char *text)

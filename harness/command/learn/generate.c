@@ -110,16 +110,14 @@ static enum status list(struct bytes *out, const int32_t *ids, int n, struct err
 }
 
 /* What the model does by options, in place of what its checkpoint says. */
-static enum status choices_text(struct bytes *out, const struct options *o, struct err *e)
+static void choices_text(struct bytes *out, const struct options *o)
 {
-    FILE *const f = bytes_open(out, e);
+    FILE *const f = bytes_begin(out);
 
-    if (!f)
-        return E_NOMEM;
     for (int i = 0, n = 0; i < MODEL_CHOICE_COUNT; i++)
         if (o->chosen[i].n > 0)
             fprintf(f, "%s--%s %s", n++ ? " " : "", model_choices[i].option, o->chosen[i].v[0]);
-    return bytes_close(f, out, e);
+    bytes_end(f, out);
 }
 
 static enum status print_row(const struct options *o, const char *const *text, struct err *e)
@@ -144,7 +142,7 @@ static enum status print_made(const struct options *o, const struct bytes *promp
 
     TRY(clean(&cell[BEFORE], prompt, e));
     TRY(clean(&cell[BEHIND], &made->text, e));
-    TRY(choices_text(&cell[CHOSEN], o, e));
+    choices_text(&cell[CHOSEN], o);
     TRY(list(&cell[GIVEN_IDS], made->ids, made->prompt, e));
     TRY(list(&cell[NEW_IDS], made->ids + made->prompt, made->tokens, e));
     if (o->temperature > 0)

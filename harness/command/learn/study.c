@@ -159,18 +159,14 @@ static enum status train(struct study_run *w, const char *line, const char *ckpt
 {
     struct options o = {0};
     struct bytes whole;
-    FILE *const f = bytes_open(&whole, e);
+    FILE *const f = bytes_begin(&whole);
 
-    if (!f)
-        return E_NOMEM;
     fprintf(f, "%s --quiet --progress none", line);
     word_print_option(f, "ckpt", ckpt, '\0');
     if (stop)
         fprintf(f, " --stop-at %d", stop);
     fputs(access(ckpt, F_OK) == 0 ? " --resume" : "", f);
-    enum status st = bytes_close(f, &whole, e);
-    if (st == OK)
-        st = options_parse_again(&o, whole.data, e);
+    enum status st = options_parse_again(&o, bytes_end(f, &whole), e);
     if (st == OK)
         st = training_run(&o, &w->s.setup, e);
     options_free(&o);

@@ -121,8 +121,7 @@ static char *request_of(const struct subject *t, const struct bench_case *c)
     fputs(c->repro + strlen(SUBJECT_COMMAND " "), f);
     request_file(f, c, "losses", t->opt->losses, ".safetensors");
     request_file(f, c, "attention", t->opt->attention, ".csv");
-    bytes_end(f, &line);
-    return line.data;
+    return bytes_end(f, &line);
 }
 
 /* Empty: of keys and values that none caches. */

@@ -119,7 +119,7 @@ static enum status print_words(FILE *f, struct study *s, const struct study_item
 static enum status control_words(const char **out, struct study *s, const struct study_item *item,
                                  const struct options *o, struct err *e)
 {
-    struct bytes text = {0};
+    struct bytes text;
 
     *out = NULL;
     if (!options_typed(o, "variant") || o->variants.n != 1)
@@ -128,11 +128,11 @@ static enum status control_words(const char **out, struct study *s, const struct
                     "--variant",
                     s->path, item->line, item->name);
     const struct variant *const v = variant_find(o->variants.v[0]);
-    FILE *const f = v && v->control ? bytes_open(&text, e) : NULL;
-    if (!f)
+    if (!v || !v->control)
         return OK;
+    FILE *const f = bytes_begin(&text);
     const enum status st = print_words(f, s, item, v->control, o, e);
-    NEED(bytes_close(f, &text, NULL) == OK);
+    bytes_end(f, &text);
     *out = st == OK ? options_keep(&s->words, text.data, text.n) : NULL;
     free(text.data);
     return st;

@@ -41,18 +41,16 @@ typedef enum status set_fn(struct line *l, struct err *e);
 static enum status join(const char **out, struct line *l, int first, struct err *e)
 {
     struct bytes line;
-    FILE *const f = bytes_open(&line, e);
+    FILE *const f = bytes_begin(&line);
 
-    if (!f)
-        return E_NOMEM;
     for (int i = first; i < l->words.n; i++) {
         fputs(i > first ? " " : "", f);
         word_print(f, l->words.v[i].text, '\0');
     }
-    const enum status st = bytes_close(f, &line, e);
-    *out = st == OK ? options_keep(&l->s->words, line.data, line.n) : NULL;
+    bytes_end(f, &line);
+    *out = options_keep(&l->s->words, line.data, line.n);
     free(line.data);
-    return st != OK || *out ? st : fail(e, E_NOMEM, "no memory for a study");
+    return *out ? OK : fail(e, E_NOMEM, "no memory for a study");
 }
 
 static enum status one_word(const struct line *l, const char **word, struct err *e)

@@ -37,13 +37,6 @@ static enum status refuse_own(const struct options *o, const char *const *own, s
     return OK;
 }
 
-/* A malloc'ed text. */
-static char *text_of(FILE *f, struct bytes *b)
-{
-    NEED(bytes_close(f, b, NULL) == OK);
-    return b->data;
-}
-
 /* ---- lines ---------------------------------------------------------------------------------- */
 
 /* Do the file's words say the number of threads? */
@@ -51,11 +44,10 @@ static bool says_threads(const struct study *s, const struct study_model *m)
 {
     struct options o;
     struct bytes b;
-    FILE *const f = bytes_open(&b, NULL);
+    FILE *const f = bytes_begin(&b);
 
-    NEED(f);
     fprintf(f, "%s %s %s", m->variant->words, m->size->words, s->train);
-    char *const line = text_of(f, &b);
+    char *const line = bytes_end(f, &b);
     const bool says = options_parse_line(&o, line, NULL) == OK && o.threads.n > 0;
     options_free(&o);
     free(line);
@@ -73,20 +65,14 @@ static void print_placement(FILE *f, const struct study *s, const struct study_m
         fprintf(f, " --backend %s", opt->backends.v[0]);
 }
 
-static void print_text(FILE *f, const char *option, const char *text)
-{
-    word_print_option(f, option, text, '\0');
-}
-
 /* The options of a group's trainings but its width, text, rate, seed and checkpoint. A task is among
  * them: some options are for tasks only. */
 static char *shape_line(const struct study *s, const struct study_model *m,
                         const struct options *opt)
 {
     struct bytes b;
-    FILE *const f = bytes_open(&b, NULL);
+    FILE *const f = bytes_begin(&b);
 
-    NEED(f);
     const enum skeleton skeleton = study_skeleton(s, m->variant);
     fprintf(f, "bench train %s %s %s", m->variant->words, m->size->words, s->train);
     if (skeleton == (enum skeleton)s->skeleton && skeleton)
@@ -94,23 +80,22 @@ static char *shape_line(const struct study *s, const struct study_model *m,
     fputs(s->budgets.n ? " --schedule wsd --lr-decay 0.2" : "", f); /* see stable_steps */
     print_placement(f, s, m, opt);
     if (m->corpus->is_task)
-        print_text(f, "task", m->corpus->train);
-    return text_of(f, &b);
+        word_print_option(f, "task", m->corpus->train, '\0');
+    return bytes_end(f, &b);
 }
 
 char *study_train_line(const struct study_job *j, double lr, int steps)
 {
     const struct options *const o = &j->model->o;
     struct bytes b;
-    FILE *const f = bytes_open(&b, NULL);
+    FILE *const f = bytes_begin(&b);
 
-    NEED(f);
     fprintf(f, "%s --steps %d --threads %d --backend %s", j->model->line, steps, o->threads.v[0],
             o->backends.v[0]);
     if (!isnan(lr))
         fprintf(f, " --lr %.12g", lr);
     fprintf(f, " --seed %d", j->seed);
-    return text_of(f, &b);
+    return bytes_end(f, &b);
 }
 
 /* The lengths of the training, where the file does not say others. */
@@ -132,17 +117,16 @@ char *study_eval_line(const struct study *s, const struct study_job *j, const ch
 {
     const struct options *const o = &j->model->o;
     struct bytes b;
-    FILE *const f = bytes_open(&b, NULL);
+    FILE *const f = bytes_begin(&b);
 
-    NEED(f);
     fprintf(f, "bench eval %s", s->eval);
     if (!study_of_tasks(s)) /* whose checkpoints know theirs, and the task */
         print_lengths(f, s, o);
     fprintf(f, " --threads %d --backend %s", o->threads.v[0], o->backends.v[0]);
     if (!study_of_tasks(s))
-        print_text(f, "corpus", j->model->corpus->test);
-    print_text(f, "ckpt", ckpt);
-    return text_of(f, &b);
+        word_print_option(f, "corpus", j->model->corpus->test, '\0');
+    word_print_option(f, "ckpt", ckpt, '\0');
+    return bytes_end(f, &b);
 }
 
 /* ---- models --------------------------------------------------------------------------------- */
@@ -289,19 +273,17 @@ static int steps_of(const struct study_model *m, int tokens)
 static enum status complete(struct study_model *m, const struct study *s, struct err *e)
 {
     struct bytes b;
-    FILE *const f = bytes_open(&b, e);
+    FILE *const f = bytes_begin(&b);
 
-    if (!f)
-        return E_NOMEM;
     m->steps = s->steps ? s->steps : steps_of(m, s->tokens);
     m->tune_steps = s->tune_tokens ? steps_of(m, s->tune_tokens) : m->steps;
     fputs(m->line, f);
     if (!m->corpus->is_task)
-        print_text(f, "corpus", m->corpus->train);
+        word_print_option(f, "corpus", m->corpus->train, '\0');
     if (m->corpus->valid)
-        print_text(f, "valid", m->corpus->valid);
+        word_print_option(f, "valid", m->corpus->valid, '\0');
     free(m->line);
-    m->line = text_of(f, &b);
+    m->line = bytes_end(f, &b);
     TRY(settle(m, m->line, m->o.threads.v[0], m->config.V, e));
     return *m->why ? OK : count(&m->parameters, &m->config, e);
 }
