@@ -126,7 +126,7 @@ struct going {
 static bool list_one(void *arg, const char *host_id, const char *name, const char *path)
 {
     struct going *const g = arg;
-    char rows_text[NUMBER_SIZE] = "", cpu[128];
+    char cpu[128];
     struct rows rows;
     struct latency_row first = latency_row_empty();
 
@@ -134,13 +134,13 @@ static bool list_one(void *arg, const char *host_id, const char *name, const cha
     g->st = run_table(&rows, path, TABLE_LATENCY, g->e);
     if (g->st == OK && rows.n > 0)
         first = *(const struct latency_row *)rows.row;
-    snprintf(rows_text, sizeof(rows_text), "%zu", rows.n);
-    const char *text[] = {name,         strcmp(host_id, g->host_id) == 0 ? "yes" : "no",
-                          host_id,      cpu,
-                          first.run_id, rows_text,
-                          path};
-    if (g->st == OK)
-        text_table_add(g->t, text);
+    text_table_cell(g->t, "%s", name);
+    text_table_cell(g->t, "%s", strcmp(host_id, g->host_id) == 0 ? "yes" : "no");
+    text_table_cell(g->t, "%s", host_id);
+    text_table_cell(g->t, "%s", cpu);
+    text_table_cell(g->t, "%s", first.run_id);
+    text_table_cell(g->t, "%zu", rows.n);
+    text_table_cell(g->t, "%s", path);
     rows_free(&rows);
     return g->st != OK;
 }
@@ -186,13 +186,12 @@ static enum status show(const struct options *o, const char *path, struct err *e
     }
     TRY(text_table_select(&s, &o->columns, e));
     TRY(run_table(&rows, path, TABLE_LATENCY, e));
-    for (size_t i = 0; i < rows.n; i++) {
-        char num[ARRAY_LEN(some)][NUMBER_SIZE];
-        const char *text[ARRAY_LEN(some)];
-        for (int k = 0; k < at.n; k++)
-            text[k] = row_field(t, at.at[k], (const struct latency_row *)rows.row + i, num[k]);
-        text_table_add(&s, text);
-    }
+    const struct latency_row *const row = rows.row;
+    for (size_t i = 0; i < rows.n; i++)
+        for (int k = 0; k < at.n; k++) {
+            char number[NUMBER_SIZE];
+            text_table_cell(&s, "%s", row_field(t, at.at[k], &row[i], number));
+        }
     text_table_print(stdout, &s, (enum format)o->format);
     text_table_free(&s);
     rows_free(&rows);

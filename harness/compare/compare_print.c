@@ -278,45 +278,40 @@ static const struct text_table_column columns_long[] = {
     {.name = "before_case_id"},
     {.name = "after_case_id"},
 };
-enum { COLUMN_COUNT = ARRAY_LEN(columns_long) };
 
 /* In the order of the columns. */
 static void add_long(struct text_table *s, const struct comparison *c)
 {
     const struct change *d = &c->change;
-    char num[14][NUMBER_SIZE];
-    const char *const row[COLUMN_COUNT] = {
-        c->label,
-        c->name[BEFORE],
-        c->name[AFTER],
-        text_number(num[0], "%.6g", comparison_ns(c, BEFORE)),
-        text_number(num[1], "%.6g", comparison_ns(c, AFTER)),
-        text_number(num[2], "%.3f", change_pct(d->log.mid)),
-        text_number(num[3], "%.3f", change_pct(d->log.low)),
-        text_number(num[4], "%.3f", change_pct(d->log.high)),
-        comparison_word(c),
-        text_number(num[5], "%.3g", c->exact ? NAN : 100 * c->threshold),
-        d->n > 0 ? basis_name[d->basis] : "",
-        text_number(num[6], "%.0f", d->n > 0 ? d->n : NAN),
-        text_number(num[7], "%.0f", d->n > 0 ? d->disturbed : NAN),
-        text_number(num[8], "%.0f", c->arena_bytes[BEFORE]),
-        text_number(num[9], "%.0f", c->arena_bytes[AFTER]),
-        text_number(num[10], "%.0f", c->instructions[BEFORE]),
-        text_number(num[11], "%.0f", c->instructions[AFTER]),
-        text_number(num[12], "%.9g", c->nll[BEFORE]),
-        text_number(num[13], "%.9g", c->nll[AFTER]),
-        c->note,
-        c->case_id[BEFORE],
-        c->case_id[AFTER],
-    };
 
-    text_table_add(s, row);
+    text_table_cell(s, "%s", c->label);
+    text_table_cell(s, "%s", c->name[BEFORE]);
+    text_table_cell(s, "%s", c->name[AFTER]);
+    text_table_number(s, "%.6g", comparison_ns(c, BEFORE));
+    text_table_number(s, "%.6g", comparison_ns(c, AFTER));
+    text_table_number(s, "%.3f", change_pct(d->log.mid));
+    text_table_number(s, "%.3f", change_pct(d->log.low));
+    text_table_number(s, "%.3f", change_pct(d->log.high));
+    text_table_cell(s, "%s", comparison_word(c));
+    text_table_number(s, "%.3g", c->exact ? NAN : 100 * c->threshold);
+    text_table_cell(s, "%s", d->n > 0 ? basis_name[d->basis] : "");
+    text_table_number(s, "%.0f", d->n > 0 ? d->n : NAN);
+    text_table_number(s, "%.0f", d->n > 0 ? d->disturbed : NAN);
+    text_table_number(s, "%.0f", c->arena_bytes[BEFORE]);
+    text_table_number(s, "%.0f", c->arena_bytes[AFTER]);
+    text_table_number(s, "%.0f", c->instructions[BEFORE]);
+    text_table_number(s, "%.0f", c->instructions[AFTER]);
+    text_table_number(s, "%.9g", c->nll[BEFORE]);
+    text_table_number(s, "%.9g", c->nll[AFTER]);
+    text_table_cell(s, "%s", c->note);
+    text_table_cell(s, "%s", c->case_id[BEFORE]);
+    text_table_cell(s, "%s", c->case_id[AFTER]);
 }
 
 enum status comparisons_print(FILE *f, const struct comparisons *c, enum format format,
                               const struct names *columns, struct err *e)
 {
-    struct text_table s = {.column = columns_long, .columns = COLUMN_COUNT};
+    struct text_table s = {.column = columns_long, .columns = ARRAY_LEN(columns_long)};
     const bool table = format_is_table(format, f);
 
     TRY(text_table_select(&s, columns, e));

@@ -211,21 +211,15 @@ static bool machine_rows(const struct latency_row **row, const struct all *a, in
 static void add_machine(struct text_table *t, const struct all *a, int i, int first)
 {
     const struct latency_row *row[TEXT_TABLE_COLUMNS];
-    const char *text[TEXT_TABLE_COLUMNS] = {0};
-    struct unit_text time[TEXT_TABLE_COLUMNS];
     char label[LINE_SIZE];
 
     if (!machine_rows(row, a, i, first))
         return;
-    for (int r = 0; r < a->n; r++)
-        if (row[r]) {
-            time[r] = units_ns(row[r]->median_ns);
-            text[r + 2] = time[r].s;
-        }
     row_label(row[first], NULL, label, sizeof(label));
-    text[0] = label;
-    text[1] = machine_name(a->run[first], row[first]);
-    text_table_add(t, text);
+    text_table_cell(t, "%s", label);
+    text_table_cell(t, "%s", machine_name(a->run[first], row[first]));
+    for (int r = 0; r < a->n; r++)
+        text_table_cell(t, "%s", row[r] ? units_ns(row[r]->median_ns).s : "");
 }
 
 enum status history_table(FILE *f, const struct plot_data *d, enum format format, struct err *e)

@@ -97,15 +97,13 @@ void ranking_print_networks(FILE *f, const struct ranking *r)
     if (!any)
         return;
     for (int i = 0; i < r->n; i++) {
-        char name[TEXT_SIZE + 2], num[FACTS][NUMBER_SIZE];
-        const struct unit_text parameters = units_count(r->v[i].parameters);
-        const char *text[COLUMNS] = {name, parameters.s};
-        snprintf(name, sizeof(name), "  %s", r->v[i].name);
+        text_table_cell(&t, "  %s", r->v[i].name);
+        text_table_cell(&t, "%s", units_count(r->v[i].parameters).s);
         for (int k = 0; k < FACTS; k++) {
-            const char *const value = value_of(r, i, k, num[k]);
-            text[FIRST_FACT + k] = !differs(r, k) ? NULL : *value ? value : "-";
+            char number[NUMBER_SIZE];
+            const char *const value = value_of(r, i, k, number);
+            text_table_cell(&t, "%s", !differs(r, k) ? "" : *value ? value : "-");
         }
-        text_table_add(&t, text);
     }
     text_table_print(f, &t, FORMAT_TABLE);
     text_table_free(&t);

@@ -200,15 +200,15 @@ static void print_means(FILE *f, const struct study_verdicts *v, const struct pl
         column[k + 1] = (struct text_table_column){.name = head[k].s + 1, .number = true};
     }
     for (int i = 0; i < study_at_place(v, p->first[0]); i++) {
-        const char *text[1 + STUDY_BUDGETS_MAX] = {first[i].row->contender};
-        char mean[STUDY_BUDGETS_MAX][2 * NUMBER_SIZE];
+        text_table_cell(&t, "%s", first[i].row->contender);
         for (int k = 0; k < p->n; k++) {
             const struct study_entry *const e = find(v, p, k, first[i].row->contender);
             const struct interval m = e ? mean_interval(e->test) : (struct interval){NAN, NAN, NAN};
-            text[k + 1] = e ? mean[k] : "";
-            snprintf(mean[k], sizeof(mean[k]), "%.3f +-%.3f", m.mid, m.high - m.mid);
+            if (e)
+                text_table_cell(&t, "%.3f +-%.3f", m.mid, m.high - m.mid);
+            else
+                text_table_cell(&t, "%s", "");
         }
-        text_table_add(&t, text);
     }
     text_above(f, format, "%s, %s: mean %s over seeds with its 95 %% interval, by tokens",
                first->row->corpus, first->row->size, first->is_task ? "return" : "test_nats");

@@ -19,14 +19,25 @@ bool format_is_table(enum format format, FILE *f)
     return format == FORMAT_TABLE || (format == FORMAT_AUTO && isatty(fileno(f)));
 }
 
-void text_table_add(struct text_table *s, const char *const *text)
+void text_table_cell(struct text_table *s, const char *fmt, ...)
 {
     const size_t columns = (size_t)s->columns;
+    va_list ap;
 
-    NEED(grow_array(&s->text, (size_t)s->rows, columns * sizeof(*s->text), NULL) == OK);
-    char **const row = s->text + (size_t)s->rows++ * columns;
+    if (s->cells == 0) {
+        NEED(grow_array(&s->text, (size_t)s->rows, columns * sizeof(*s->text), NULL) == OK);
+        memset(s->text + (size_t)s->rows++ * columns, 0, columns * sizeof(*s->text));
+    }
+    va_start(ap, fmt);
+    NEED(vasprintf(&s->text[(size_t)(s->rows - 1) * columns + (size_t)s->cells], fmt, ap) >= 0);
+    va_end(ap);
+    s->cells = (s->cells + 1) % s->columns;
+}
+
+void text_table_add(struct text_table *s, const char *const *text)
+{
     for (int i = 0; i < s->columns; i++)
-        row[i] = need_text("%s", text[i] ? text[i] : "");
+        text_table_cell(s, "%s", text[i] ? text[i] : "");
 }
 
 const char *text_number(char text[NUMBER_SIZE], const char *format, double x)
@@ -35,6 +46,13 @@ const char *text_number(char text[NUMBER_SIZE], const char *format, double x)
     if (isfinite(x))
         snprintf(text, NUMBER_SIZE, format, x);
     return text;
+}
+
+void text_table_number(struct text_table *s, const char *format, double x)
+{
+    char text[NUMBER_SIZE];
+
+    text_table_cell(s, "%s", text_number(text, format, x));
 }
 
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e)
@@ -309,7 +327,7 @@ void text_table_print(FILE *f, const struct text_table *s, enum format format)
     struct text_table_column column[TEXT_TABLE_COLUMNS];
     int at[TEXT_TABLE_COLUMNS], n = 0;
 
-    CHECK(s->columns <= TEXT_TABLE_COLUMNS);
+    CHECK(s->columns <= TEXT_TABLE_COLUMNS && s->cells == 0);
     if (format == FORMAT_AUTO)
         format = format_is_table(format, f) ? FORMAT_TABLE : FORMAT_CSV;
     const bool people = format == FORMAT_TABLE || format_is_pasted(format);

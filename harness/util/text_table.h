@@ -38,6 +38,7 @@ struct text_table {
     int columns;
     char **text; /* [rows, columns] */
     int rows;
+    int cells; /* of the last row that is begun; 0: it is whole */
     int at[TEXT_TABLE_COLUMNS]; /* the columns to print */
     int shown;                  /* 0: all */
     bool quiet;                 /* do not say what a narrow terminal leaves out */
@@ -46,9 +47,15 @@ struct text_table {
 /* Append a row; `text` has one entry per column, NULL means empty. */
 void text_table_add(struct text_table *s, const char *const *text);
 
+/* Append a cell to the row that is begun; behind a whole row it begins the next. */
+void text_table_cell(struct text_table *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* A number as such a text, by a format for one double; "" where it is not finite. */
 enum { NUMBER_SIZE = 32 };
 const char *text_number(char text[NUMBER_SIZE], const char *format, double x);
+/* As a cell. */
+void text_table_number(struct text_table *s, const char *format, double x);
 
 /* Print only these columns, in this order. E_USAGE for a name that the table does not have. */
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e);

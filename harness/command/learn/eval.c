@@ -26,31 +26,19 @@ static enum status print_document(const struct session *s, struct err *e)
 
 /* ---- of a task ---------------------------------------------------------------------------- */
 
-static void number(char to[24], double x)
-{
-    *to = '\0';
-    if (!isnan(x))
-        snprintf(to, 24, "%.6g", x);
-}
-
 static void add_score(struct text_table *t, const struct play_score *s)
 {
-    enum { MEAN, LOW, HIGH, RANDOM, OPTIMUM, EPISODES, STEP, NUMBERS };
-    const double x[NUMBERS] = {[MEAN] = s->mean,
-                               [LOW] = s->low,
-                               [HIGH] = s->high,
-                               [RANDOM] = s->random,
-                               [OPTIMUM] = s->optimum,
-                               [EPISODES] = s->episodes,
-                               [STEP] = s->step < 0 ? NAN : (double)s->step};
-    char text[NUMBERS][24];
-
-    for (int i = 0; i < NUMBERS; i++)
-        number(text[i], x[i]);
-    text_table_add(t, (const char *const[]){s->task, s->variant, s->backend, text[STEP],
-                                            text[EPISODES], text[MEAN], text[LOW], text[HIGH],
-                                            text[RANDOM], text[OPTIMUM],
-                                            s->exact ? "exact" : "bound"});
+    text_table_cell(t, "%s", s->task);
+    text_table_cell(t, "%s", s->variant);
+    text_table_cell(t, "%s", s->backend);
+    text_table_number(t, "%.6g", s->step < 0 ? NAN : (double)s->step);
+    text_table_cell(t, "%.6g", (double)s->episodes);
+    text_table_number(t, "%.6g", s->mean);
+    text_table_number(t, "%.6g", s->low);
+    text_table_number(t, "%.6g", s->high);
+    text_table_number(t, "%.6g", s->random);
+    text_table_number(t, "%.6g", s->optimum);
+    text_table_cell(t, "%s", s->exact ? "exact" : "bound");
 }
 
 static enum status eval_task(const struct options *o, struct err *e)

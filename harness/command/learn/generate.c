@@ -13,43 +13,28 @@
 #include "variants/base/printable.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- a row -------------------------------------------------------------------------------- */
 
-enum {
-    PROMPT,
-    TEXT,
-    ENDED,
-    MODEL,
-    CHOICES,
-    SEED,
-    PAST,
-    PROMPT_TOKENS,
-    NEW_TOKENS,
-    PROMPT_SPEED,
-    SPEED,
-    PROMPT_IDS,
-    IDS,
-    COLUMN_COUNT
-};
 /* Lists of ids are numbers: JSON has them without quotes. */
-static const struct text_table_column columns[COLUMN_COUNT] = {
-    [PROMPT] = {.name = "prompt"},
-    [TEXT] = {.name = "text"},
-    [ENDED] = {.name = "ended"},
-    [MODEL] = {.name = "model"},
-    [CHOICES] = {.name = "choices"},
-    [SEED] = {.name = "seed", .number = true},
-    [PAST] = {.name = "past"},
-    [PROMPT_TOKENS] = {.name = "prompt_tokens", .number = true},
-    [NEW_TOKENS] = {.name = "new_tokens", .number = true},
-    [PROMPT_SPEED] = {.name = "prompt_tokens_per_s", .number = true},
-    [SPEED] = {.name = "new_tokens_per_s", .number = true},
-    [PROMPT_IDS] = {.name = "prompt_ids", .number = true},
-    [IDS] = {.name = "new_ids", .number = true},
+static const struct text_table_column columns[] = {
+    {.name = "prompt"},
+    {.name = "text"},
+    {.name = "ended"},
+    {.name = "model"},
+    {.name = "choices"},
+    {.name = "seed", .number = true},
+    {.name = "past"},
+    {.name = "prompt_tokens", .number = true},
+    {.name = "new_tokens", .number = true},
+    {.name = "prompt_tokens_per_s", .number = true},
+    {.name = "new_tokens_per_s", .number = true},
+    {.name = "prompt_ids", .number = true},
+    {.name = "new_ids", .number = true},
 };
 
 static const char *const ended_name[] = {
@@ -64,7 +49,7 @@ static bool generated_is_row(const struct options *o)
 /* E_USAGE for --columns without rows, and for one that they do not have. */
 static enum status generated_check(const struct options *o, struct err *e)
 {
-    struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
 
     if (o->columns.n > 0 && !generated_is_row(o))
         return fail(e, E_USAGE, "--columns chooses columns of a row  -> add --format json");
@@ -85,101 +70,86 @@ static double generated_speed(const struct generated *made)
     return speed(made->chosen - 1, made->decode_ns);
 }
 
-static enum status clean(struct bytes *out, const struct bytes *text, struct err *e)
+/* Bytes that are no UTF-8, and zeros, are U+FFFD; the ids have them all. */
+static enum status add_text(struct text_table *t, const struct bytes *text, struct err *e)
 {
     char *const copy = need_room(text->n + 1, 1);
+    struct bytes clean;
 
     for (size_t i = 0; i < text->n; i++)
         copy[i] = text->data[i] ? text->data[i] : '\xff';
-    const enum status st = utf8_replace(out, copy, text->n, e);
+    const enum status st = utf8_replace(&clean, copy, text->n, e);
     free(copy);
-    return st;
+    TRY(st);
+    text_table_cell(t, "%s", clean.data);
+    free(clean.data);
+    return OK;
 }
 
-static enum status list(struct bytes *out, const int32_t *ids, int n, struct err *e)
+static void add_ids(struct text_table *t, const int32_t *ids, int n)
 {
-    FILE *const f = bytes_open(out, e);
+    struct bytes list;
+    FILE *const f = bytes_begin(&list);
 
-    if (!f)
-        return E_NOMEM;
     putc('[', f);
     for (int i = 0; i < n; i++)
         fprintf(f, "%s%" PRId32, i ? "," : "", ids[i]);
     putc(']', f);
-    return bytes_close(f, out, e);
+    text_table_cell(t, "%s", bytes_end(f, &list));
+    free(list.data);
 }
 
 /* What the model does by options, in place of what its checkpoint says. */
-static void choices_text(struct bytes *out, const struct options *o)
+static void add_choices(struct text_table *t, const struct options *o)
 {
-    FILE *const f = bytes_begin(out);
+    struct bytes list;
+    FILE *const f = bytes_begin(&list);
 
     for (int i = 0, n = 0; i < MODEL_CHOICE_COUNT; i++)
         if (o->chosen[i].n > 0)
             fprintf(f, "%s--%s %s", n++ ? " " : "", model_choices[i].option, o->chosen[i].v[0]);
-    bytes_end(f, out);
+    text_table_cell(t, "%s", bytes_end(f, &list));
+    free(list.data);
 }
 
-static enum status print_row(const struct options *o, const char *const *text, struct err *e)
+static void add_speed(struct text_table *t, double speed)
 {
-    struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
+    text_table_number(t, "%.6g", speed > 0 ? speed : NAN);
+}
 
-    TRY(text_table_select(&s, &o->columns, e));
-    text_table_add(&s, text);
-    text_table_print(stdout, &s, (enum format)o->format);
-    text_table_free(&s);
+static enum status add_row(struct text_table *t, const struct options *o,
+                           const struct bytes *prompt, const struct generated *made, struct err *e)
+{
+    TRY(add_text(t, prompt, e));
+    TRY(add_text(t, &made->text, e));
+    text_table_cell(t, "%s", ended_name[made->ended]);
+    text_table_cell(t, "%s", o->ckpt);
+    add_choices(t, o);
+    if (o->temperature > 0)
+        text_table_cell(t, "%" PRIu64, (uint64_t)o->seed);
+    else
+        text_table_cell(t, "%s", "");
+    text_table_cell(t, "%s", made->how);
+    text_table_cell(t, "%d", made->prompt);
+    text_table_cell(t, "%d", made->tokens);
+    add_speed(t, generated_prompt_speed(made));
+    add_speed(t, generated_speed(made));
+    add_ids(t, made->ids, made->prompt);
+    add_ids(t, made->ids + made->prompt, made->tokens);
     return OK;
 }
 
-/* The cells that are as long as the texts. */
-enum { BEFORE, BEHIND, CHOSEN, GIVEN_IDS, NEW_IDS, LONG_CELLS };
-
-static enum status print_made(const struct options *o, const struct bytes *prompt,
-                              const struct generated *made, struct bytes cell[LONG_CELLS],
-                              struct err *e)
-{
-    char seed[24] = "", speeds[2][32] = {"", ""}, counts[2][16];
-
-    TRY(clean(&cell[BEFORE], prompt, e));
-    TRY(clean(&cell[BEHIND], &made->text, e));
-    choices_text(&cell[CHOSEN], o);
-    TRY(list(&cell[GIVEN_IDS], made->ids, made->prompt, e));
-    TRY(list(&cell[NEW_IDS], made->ids + made->prompt, made->tokens, e));
-    if (o->temperature > 0)
-        snprintf(seed, sizeof(seed), "%" PRIu64, (uint64_t)o->seed);
-    snprintf(counts[0], sizeof(counts[0]), "%d", made->prompt);
-    snprintf(counts[1], sizeof(counts[1]), "%d", made->tokens);
-    if (generated_prompt_speed(made) > 0)
-        snprintf(speeds[0], sizeof(speeds[0]), "%.6g", generated_prompt_speed(made));
-    if (generated_speed(made) > 0)
-        snprintf(speeds[1], sizeof(speeds[1]), "%.6g", generated_speed(made));
-    return print_row(o,
-                     (const char *const[COLUMN_COUNT]){[PROMPT] = cell[BEFORE].data,
-                                                       [TEXT] = cell[BEHIND].data,
-                                                       [ENDED] = ended_name[made->ended],
-                                                       [MODEL] = o->ckpt,
-                                                       [CHOICES] = cell[CHOSEN].data,
-                                                       [SEED] = seed,
-                                                       [PAST] = made->how,
-                                                       [PROMPT_TOKENS] = counts[0],
-                                                       [NEW_TOKENS] = counts[1],
-                                                       [PROMPT_SPEED] = speeds[0],
-                                                       [SPEED] = speeds[1],
-                                                       [PROMPT_IDS] = cell[GIVEN_IDS].data,
-                                                       [IDS] = cell[NEW_IDS].data},
-                     e);
-}
-
-/* Print it as --format and --columns say. Bytes that are no UTF-8, and zeros, are U+FFFD in the
- * texts; the ids have them all. */
+/* Print it as --format and --columns say. */
 static enum status generated_print(const struct options *o, const struct bytes *prompt,
                                    const struct generated *made, struct err *e)
 {
-    struct bytes cell[LONG_CELLS] = {0};
-    const enum status st = print_made(o, prompt, made, cell, e);
+    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
 
-    for (int i = 0; i < LONG_CELLS; i++)
-        free(cell[i].data);
+    TRY(text_table_select(&t, &o->columns, e));
+    const enum status st = add_row(&t, o, prompt, made, e);
+    if (st == OK)
+        text_table_print(stdout, &t, (enum format)o->format);
+    text_table_free(&t);
     return st;
 }
 
@@ -255,13 +225,10 @@ static enum status print_steps(const struct options *o, const struct played *p, 
     enum status st = text_table_select(&s, &o->columns, e);
 
     for (int i = 0; i < p->length && st == OK; i++) {
-        char step[16], sees[16], does[16], reward[32];
-        const char *const text[] = {step, sees, does, reward};
-        snprintf(step, sizeof(step), "%d", i);
-        snprintf(sees, sizeof(sees), "%d", (int)p->seen[i]);
-        snprintf(does, sizeof(does), "%d", (int)p->done[i]);
-        snprintf(reward, sizeof(reward), "%g", (double)p->rewards[i]);
-        text_table_add(&s, text);
+        text_table_cell(&s, "%d", i);
+        text_table_cell(&s, "%d", (int)p->seen[i]);
+        text_table_cell(&s, "%d", (int)p->done[i]);
+        text_table_cell(&s, "%g", (double)p->rewards[i]);
     }
     if (st == OK) {
         text_table_print(stdout, &s, generated_is_row(o) ? (enum format)o->format : FORMAT_TABLE);

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,11 +143,11 @@ static enum status list_contexts(struct group *g, struct err *e)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-enum { R_COUNT = ARRAY_LEN(shares), FIRST = 2, LAST = FIRST + R_COUNT, COLUMNS = LAST + 2 };
+enum { R_COUNT = ARRAY_LEN(shares) };
 
 static void print(const struct group *g, struct recl *const at[R_COUNT], enum format format)
 {
-    static const struct text_table_column columns[COLUMNS] = {
+    static const struct text_table_column columns[] = {
         {.name = "checkpoint"},
         {.name = "variant"},
         {.name = "recl_0.1", .number = true},
@@ -155,25 +156,21 @@ static void print(const struct group *g, struct recl *const at[R_COUNT], enum fo
         {.name = "gain_0.1", .number = true},
         {.name = "note", .least = 12, .spare = 1},
     };
-    struct text_table t = {.column = columns, .columns = COLUMNS};
+    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
 
     for (int i = 0; i < g->models; i++) {
-        char num[R_COUNT + 1][16];
-        const char *text[COLUMNS] = {one_of(g, i)->checkpoint, one_of(g, i)->variant};
         bool at_end = false;
+        text_table_cell(&t, "%s", one_of(g, i)->checkpoint);
+        text_table_cell(&t, "%s", one_of(g, i)->variant);
         for (int k = 0; k < R_COUNT; k++) {
-            snprintf(num[k], sizeof(num[k]), "%d", at[k][i].length);
-            if (at[k][i].none)
-                *num[k] = '\0';
-            text[FIRST + k] = num[k];
+            text_table_number(&t, "%.0f", at[k][i].none ? NAN : at[k][i].length);
             at_end = at_end || at[k][i].at_end;
         }
-        snprintf(num[R_COUNT], sizeof(num[R_COUNT]), "%.4f", at[0][i].gain);
-        text[LAST] = num[R_COUNT];
-        text[LAST + 1] = at[0][i].none ? "none: its own loss does not fall with more context"
-                         : at_end      ? "it gains to the last context: longer ones are not scored"
-                                       : "";
-        text_table_add(&t, text);
+        text_table_cell(&t, "%.4f", at[0][i].gain);
+        text_table_cell(&t, "%s",
+                        at[0][i].none ? "none: its own loss does not fall with more context"
+                        : at_end      ? "it gains to the last context: longer ones are not scored"
+                                      : "");
     }
     text_table_print(stdout, &t, format);
     text_table_free(&t);

@@ -78,37 +78,28 @@ void study_list(const struct study_plan *plan, const double *expected, const str
 
     for (int i = 0; i < plan->n; i++) {
         const struct study_job *const j = &plan->jobs[i];
-        char num[7][NUMBER_SIZE];
+        const struct study_model *const m = j->model;
         char *const line = study_train_line(j, j->lr, j->steps);
-        snprintf(num[0], NUMBER_SIZE, "%d", i);
-        snprintf(num[1], NUMBER_SIZE, "%d", j->group);
-        snprintf(num[2], NUMBER_SIZE, "%d", j->seed);
-        num[3][0] = '\0';
-        if (!isnan(j->lr))
-            snprintf(num[3], NUMBER_SIZE, "%g", j->lr);
-        snprintf(num[4], NUMBER_SIZE, "%lld", (long long)j->model->parameters);
-        snprintf(num[5], NUMBER_SIZE, "%d", j->steps);
-        snprintf(num[6], NUMBER_SIZE, "%.3g", expected[i]);
-        const char *const text[] = {num[0],
-                                    num[1],
-                                    j->id,
-                                    study_role_name[j->role],
-                                    j->model->variant->name,
-                                    j->model->control ? j->model->control->name : "",
-                                    j->model->size->name,
-                                    j->model->corpus->name,
-                                    num[2],
-                                    num[3],
-                                    num[4],
-                                    num[5],
-                                    num[6],
-                                    *j->model->why      ? j->model->why
-                                    : *j->model->remark ? j->model->remark
-                                    : j->maybe     ? "if the best rate is not among those before"
-                                    : isnan(j->lr) ? "at the best rate"
-                                                   : "",
-                                    line};
-        text_table_add(&t, text);
+        text_table_cell(&t, "%d", i);
+        text_table_cell(&t, "%d", j->group);
+        text_table_cell(&t, "%s", j->id);
+        text_table_cell(&t, "%s", study_role_name[j->role]);
+        text_table_cell(&t, "%s", m->variant->name);
+        text_table_cell(&t, "%s", m->control ? m->control->name : "");
+        text_table_cell(&t, "%s", m->size->name);
+        text_table_cell(&t, "%s", m->corpus->name);
+        text_table_cell(&t, "%d", j->seed);
+        text_table_number(&t, "%g", j->lr);
+        text_table_cell(&t, "%lld", (long long)m->parameters);
+        text_table_cell(&t, "%d", j->steps);
+        text_table_cell(&t, "%.3g", expected[i]);
+        text_table_cell(&t, "%s",
+                        *m->why        ? m->why
+                        : *m->remark   ? m->remark
+                        : j->maybe     ? "if the best rate is not among those before"
+                        : isnan(j->lr) ? "at the best rate"
+                                       : "");
+        text_table_cell(&t, "%s", line);
         free(line);
         sum += j->maybe ? 0 : expected[i];
         sure += !j->maybe;

@@ -233,7 +233,6 @@ static enum status fill_parts(struct text_table *t, struct options *o, struct er
 
 const struct listing list_of_parts = LISTING(parts_columns, .fill = fill_parts);
 
-/* Each system of the founding papers, and the variant that implements it, or why none does. As Markdown this is the whole of docs/systems.md. */
 /* Each system of the founding papers, and the variant that implements it, or why none does. As
  * Markdown this is the whole of docs/systems.md. */
 static const struct text_table_column systems_columns[] = {

@@ -9,8 +9,6 @@
 #include "harness/util/text_table.h"
 #include "harness/util/units.h"
 
-#include <stdlib.h>
-
 enum {
     INDEX,
     GROUP,
@@ -46,21 +44,16 @@ static void name_columns(struct text_table_column columns[COLUMN_COUNT])
 
 static void add_case(struct text_table *s, const struct bench_case *c)
 {
-    char index[16], group[16], (*value)[CHOICE_TEXT] = need_room(CHOICE_COLUMNS, sizeof(*value));
-    const char *text[COLUMN_COUNT] = {[INDEX] = index,
-                                      [GROUP] = group,
-                                      [CASE_ID] = c->case_id,
-                                      [REPRO] = c->repro,
-                                      [NOTE] = c->unsupported};
-
-    snprintf(index, sizeof(index), "%d", c->index);
-    snprintf(group, sizeof(group), "%d", c->group);
+    text_table_cell(s, "%d", c->index);
+    text_table_cell(s, "%d", c->group);
+    text_table_cell(s, "%s", c->case_id);
     for (int i = 0; i < CHOICE_COLUMNS; i++) {
-        case_print(value[i], i, c);
-        text[FIRST_CHOICE + i] = value[i];
+        char value[CHOICE_TEXT];
+        case_print(value, i, c);
+        text_table_cell(s, "%s", value);
     }
-    text_table_add(s, text);
-    free(value);
+    text_table_cell(s, "%s", c->unsupported ? c->unsupported : "");
+    text_table_cell(s, "%s", c->repro);
 }
 
 static enum status usual_threads(int *n, struct err *e)

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,29 +50,25 @@ static size_t parameters(const struct config *c)
 
 static void add_model(struct text_table *t, const char *path, const char *name)
 {
-    char number[6][24] = {{0}};
-    const char *cells[CELLS] = {name,      "",        "",        number[0], number[1], number[2],
-                                number[3], number[4], number[5], "",        ""};
     struct err why = {""};
     struct weights w;
 
     if (weights_open(&w, path, &why) != OK) {
-        cells[CELLS - 1] = why.msg;
-        text_table_add(t, cells);
+        text_table_add(t, (const char *const[CELLS]){[0] = name, [CELLS - 1] = why.msg});
         return;
     }
     const struct config *const c = &w.config;
-    cells[1] = w.is_published ? w.published.family : "";
-    cells[2] = c->variant->name;
-    snprintf(number[0], 24, "%d", c->steps ? c->steps : c->N);
-    snprintf(number[1], 24, "%d", c->D);
-    snprintf(number[2], 24, "%d", c->H);
-    snprintf(number[3], 24, "%d", c->V);
-    snprintf(number[4], 24, "%zu", parameters(c));
-    if (w.is_published)
-        snprintf(number[5], 24, "%d", w.published.context);
-    cells[9] = weights_source(&w);
-    text_table_add(t, cells);
+    text_table_cell(t, "%s", name);
+    text_table_cell(t, "%s", w.is_published ? w.published.family : "");
+    text_table_cell(t, "%s", c->variant->name);
+    text_table_cell(t, "%d", c->steps ? c->steps : c->N);
+    text_table_cell(t, "%d", c->D);
+    text_table_cell(t, "%d", c->H);
+    text_table_cell(t, "%d", c->V);
+    text_table_cell(t, "%zu", parameters(c));
+    text_table_number(t, "%.0f", w.is_published ? w.published.context : NAN);
+    text_table_cell(t, "%s", weights_source(&w));
+    text_table_cell(t, "%s", "");
     weights_close(&w);
 }
 

@@ -8,6 +8,7 @@
 #include "list.h"
 #include "variants/model/config/control.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,31 +121,21 @@ static void print_differences(FILE *to, const struct made *own, const struct mad
         fprintf(to, "%s%s", i ? ", " : "", d.name[i]);
 }
 
-struct cells {
-    char flop[24], bytes[24], flop_ratio[24], bytes_ratio[24];
-    const char *output;
+/* Of a case, or to its control; NAN where there is none. */
+struct costs {
+    double flop, bytes;
 };
 
-static void compare(struct cells *to, FILE *why, struct made *own, struct made *control,
-                    enum workload w)
+static struct costs costs_of(struct made *m)
 {
-    const double flop = job_flop(&own->job), bytes = job_bytes(&own->job);
-    const double flop_of_it = job_flop(&control->job), bytes_of_it = job_bytes(&control->job);
-    const bool same = !job_outputs_differ(&own->job, &control->job);
-
-    snprintf(to->flop_ratio, sizeof(to->flop_ratio), "%.3f", flop / flop_of_it);
-    snprintf(to->bytes_ratio, sizeof(to->bytes_ratio), "%.3f", bytes / bytes_of_it);
-    to->output = same ? "same" : "other";
-    print_differences(why, own, control, w);
-    if (same)
-        fprintf(why, ": %s", why_same(own, control, flop == flop_of_it && bytes == bytes_of_it));
+    return m->ran ? (struct costs){job_flop(&m->job), job_bytes(&m->job)}
+                  : (struct costs){NAN, NAN};
 }
 
 static void add_row(struct text_table *t, const struct variant *v, size_t at, uint64_t seed)
 {
     const enum workload w = shown[at].workload;
     const int mem = v->bidirectional ? 0 : shown[at].mem;
-    struct cells cells = {.output = "skipped"};
     struct made *const own = need_room(2, sizeof(*own)), *const control = own + 1;
     struct bytes why;
     char models[64];
@@ -154,25 +145,29 @@ static void add_row(struct text_table *t, const struct variant *v, size_t at, ui
     make(own, models, w, mem, seed);
     if (v->control)
         make(control, v->control, w, mem, seed);
-    if (own->ran) {
-        snprintf(cells.flop, sizeof(cells.flop), "%.0f", job_flop(&own->job));
-        snprintf(cells.bytes, sizeof(cells.bytes), "%.0f", job_bytes(&own->job));
-        cells.output = "";
-    }
+    const struct costs is = costs_of(own), of = costs_of(control);
+    const bool both = own->ran && control->ran;
+    const bool same = both && !job_outputs_differ(&own->job, &control->job);
+    if (both)
+        print_differences(to, own, control, w);
+    if (same)
+        fprintf(to, ": %s", why_same(own, control, is.flop == of.flop && is.bytes == of.bytes));
     if (!own->ran)
         fputs(own->why_not.msg, to);
-    else if (control->ran)
-        compare(&cells, to, own, control, w);
-    else
+    else if (!control->ran)
         fprintf(to, "%s%s", v->control ? "its control is skipped: " : "it has no control",
                 control->why_not.msg);
+    text_table_cell(t, "%s", workload_name[w]);
+    text_table_cell(t, "%s", v->name);
+    text_table_cell(t, "%s", v->control ? v->control : "");
+    text_table_number(t, "%.0f", is.flop);
+    text_table_number(t, "%.3f", is.flop / of.flop);
+    text_table_number(t, "%.0f", is.bytes);
+    text_table_number(t, "%.3f", is.bytes / of.bytes);
+    text_table_cell(t, "%s", !own->ran ? "skipped" : !both ? "" : same ? "same" : "other");
+    text_table_cell(t, "%s", bytes_end(to, &why));
     drop(own);
     drop(control);
-    bytes_end(to, &why);
-    const char *const text[] = {workload_name[w],  v->name,          v->control,
-                                cells.flop,        cells.flop_ratio, cells.bytes,
-                                cells.bytes_ratio, cells.output,     why.data};
-    text_table_add(t, text);
     free(why.data);
     free(own);
 }

@@ -300,21 +300,13 @@ static void add_row(struct text_table *t, const struct head *h)
 {
     const struct mean *const m[] = {&h->visible,  &h->entropy,     &h->keys90,      &h->rank90,
                                     &h->values90, &h->apart_heads, &h->apart_before};
-    char number[4 + ARRAY_LEN(m)][24];
-    const char *text[ARRAY_LEN(number)];
 
-    snprintf(number[0], sizeof(*number), "%d", h->at.layer + 1);
-    snprintf(number[1], sizeof(*number), "%d", h->attention + 1);
-    snprintf(number[2], sizeof(*number), "%d", h->of + 1);
-    snprintf(number[3], sizeof(*number), "%.0f", h->visible.n);
-    for (size_t i = 0; i < ARRAY_LEN(m); i++) {
-        number[4 + i][0] = '\0';
-        if (m[i]->n > 0)
-            snprintf(number[4 + i], sizeof(*number), "%.6g", m[i]->sum / m[i]->n);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(number); i++)
-        text[i] = number[i];
-    text_table_add(t, text);
+    text_table_cell(t, "%d", h->at.layer + 1);
+    text_table_cell(t, "%d", h->attention + 1);
+    text_table_cell(t, "%d", h->of + 1);
+    text_table_cell(t, "%.0f", h->visible.n);
+    for (size_t i = 0; i < ARRAY_LEN(m); i++)
+        text_table_number(t, "%.6g", m[i]->sum / m[i]->n);
 }
 
 static enum status write_table(const struct text_table *t, const char *path, struct err *e)
@@ -340,12 +332,10 @@ enum status heads_write(const struct heads *s, const char *path, struct err *e)
         {.name = "jsd_heads_bits"}, {.name = "jsd_before_bits"},
     };
     struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
-    enum status st = OK;
 
     for (size_t i = 0; i < s->n; i++)
         add_row(&t, &s->head[i]);
-    if (st == OK)
-        st = write_table(&t, path, e);
+    const enum status st = write_table(&t, path, e);
     text_table_free(&t);
     return st;
 }
