@@ -191,7 +191,19 @@ enum status child_answer(struct child *c, field_fn *field, void *arg, struct err
     return st == OK ? OK : broken(c, st, e);
 }
 
-enum status child_answer_to_the_end(struct child *c, field_fn *field, void *arg, struct err *e)
+enum status child_ask(const struct child_setup *setup, const struct request *request,
+                      const char *words, field_fn *field, void *arg, struct err *e)
+{
+    struct child child;
+    enum status st = child_begin(&child, setup, request, words, e);
+
+    if (st == OK)
+        st = child_answer(&child, field, arg, e);
+    child_close(&child);
+    return st;
+}
+
+static enum status answer_to_the_end(struct child *c, field_fn *field, void *arg, struct err *e)
 {
     enum status st = protocol_read_answer(&c->protocol, field, arg, e);
 
@@ -202,6 +214,20 @@ enum status child_answer_to_the_end(struct child *c, field_fn *field, void *arg,
         st = protocol_read_answer(&c->protocol, field, arg, e);
     }
     return st == OK ? OK : broken(c, st, e);
+}
+
+enum status child_ask_to_the_end(const struct child_setup *setup, const struct request *request,
+                                 const char *words, field_fn *field, void *arg, struct err *e)
+{
+    struct child_setup patient = *setup;
+    struct child child;
+
+    patient.patience_s = 0;
+    enum status st = child_begin(&child, &patient, request, words, e);
+    if (st == OK)
+        st = answer_to_the_end(&child, field, arg, e);
+    child_close(&child);
+    return st;
 }
 
 /* ---- measuring ----------------------------------------------------------------------------- */

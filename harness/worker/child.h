@@ -54,9 +54,13 @@ enum status child_begin(struct child *c, const struct child_setup *setup,
                         const struct request *request, const char *words, struct err *e);
 /* Read its answer. If the child died, the error says how. */
 enum status child_answer(struct child *c, field_fn *field, void *arg, struct err *e);
-/* The same for a child that ends by itself when interrupted, and is waited for: a SIGTERM of this
- * process is passed on; a Ctrl-C reaches it directly. */
-enum status child_answer_to_the_end(struct child *c, field_fn *field, void *arg, struct err *e);
+/* Both, and the end of the child. */
+enum status child_ask(const struct child_setup *setup, const struct request *request,
+                      const char *words, field_fn *field, void *arg, struct err *e);
+/* The same of a child that may be silent as long as it works, ends by itself when interrupted, and is
+ * waited for: a SIGTERM of this process is passed on; a Ctrl-C reaches it directly. */
+enum status child_ask_to_the_end(const struct child_setup *setup, const struct request *request,
+                                 const char *words, field_fn *field, void *arg, struct err *e);
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 

@@ -91,7 +91,6 @@ enum status peaks_measure(const struct child_setup *setup, int threads, const in
                           enum isa most, double seconds, struct peaks *out, struct err *e)
 {
     char list[4096] = "none", words[sizeof(list) + 64];
-    struct child child;
     struct err why;
 
     *out = (struct peaks){0};
@@ -102,12 +101,9 @@ enum status peaks_measure(const struct child_setup *setup, int threads, const in
         topo_format_cpus(cpus, threads, list, sizeof(list));
     snprintf(words, sizeof(words), "--threads %d --pin %s --max-isa %s --max-time %g", threads,
              list, isa_name[most], seconds);
-    enum status st = child_begin(&child, setup, &request_peaks, words, &why);
-    if (st == OK)
-        st = child_answer(&child, field, out, &why);
+    enum status st = child_ask(setup, &request_peaks, words, field, out, &why);
     if (st == OK && !complete(out, threads))
         st = fail(&why, E_CHILD, "is incomplete");
-    child_close(&child);
     if (st == E_INTERRUPTED)
         return fail(e, st, "interrupted");
     return st == OK ? OK
@@ -155,16 +151,12 @@ static void rates_field(void *arg, const char *name, const char *value)
 enum status reference_rates_in_child(const struct child_setup *setup, struct reference_rates *out,
                                      struct err *e)
 {
-    struct child child;
     char words[16];
     bool good = true;
 
     *out = (struct reference_rates){0};
     snprintf(words, sizeof(words), "%d", max_int(1, setup->reference_threads));
-    enum status st = child_begin(&child, setup, &request_rates, words, e);
-    if (st == OK)
-        st = child_answer(&child, rates_field, out, e);
-    child_close(&child);
+    const enum status st = child_ask(setup, &request_rates, words, rates_field, out, e);
 #define X(member) good = good && out->member > 0 && out->member < 1e18; /* false for NaN */
     RATES(X)
 #undef X

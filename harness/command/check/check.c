@@ -407,14 +407,10 @@ static enum status check_in_child(struct check *c, const struct backend *b,
                              .now = "nothing yet",
                              .begun = *from,
                              .files = c->files};
-    struct child child;
     char *const words = need_text("%s %d %d %s", b->name, c->tally.failed == 0, *from, line);
 
     fflush(stdout);
-    enum status st = child_begin(&child, setup, &request_check, words, e);
-    if (st == OK)
-        st = child_answer(&child, hear, &of_child, e);
-    child_close(&child);
+    const enum status st = child_ask(setup, &request_check, words, hear, &of_child, e);
     free(words);
     c->tally.tensors += of_child.tally.tensors;
     c->tally.passed += of_child.tally.passed;

@@ -50,14 +50,6 @@ static void hear(void *arg, const char *name, const char *value)
 enum status play_in_child(struct play_score *out, const char *line, const struct child_setup *setup,
                           struct err *e)
 {
-    struct child_setup patient = *setup;
-    struct child child = {.protocol = {.fd = -1}};
-
     *out = (struct play_score){.step = I64_EMPTY};
-    patient.patience_s = 0; /* silent while it plays */
-    enum status st = child_begin(&child, &patient, &request_play, line, e);
-    if (st == OK)
-        st = child_answer_to_the_end(&child, hear, out, e);
-    child_close(&child);
-    return st;
+    return child_ask_to_the_end(setup, &request_play, line, hear, out, e);
 }

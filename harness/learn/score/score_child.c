@@ -65,19 +65,6 @@ static void hear(void *arg, const char *name, const char *value)
         progress_at(l->show, strtod(value, NULL), NULL);
 }
 
-static enum status score_apart(struct report *r, const char *line, const struct child_setup *setup,
-                               struct progress_line *show, struct err *e)
-{
-    struct listener l = {r, show};
-    struct child child;
-    enum status st = child_begin(&child, setup, &request_score, line, e);
-
-    if (st == OK)
-        st = child_answer(&child, hear, &l, e);
-    child_close(&child);
-    return st;
-}
-
 enum status score_in_child(struct report *r, const char *line, const struct child_setup *setup,
                            struct progress_line *show, struct err *e)
 {
@@ -85,7 +72,8 @@ enum status score_in_child(struct report *r, const char *line, const struct chil
 
     *r = (struct report){0};
     const enum status st =
-        apart ? score_apart(r, line, setup, show, e) : score_line(r, line, NULL, e);
+        apart ? child_ask(setup, &request_score, line, hear, &(struct listener){r, show}, e)
+              : score_line(r, line, NULL, e);
     if (!apart)
         child_unpin(setup);
     if (st == OK && !isfinite(exp(r->nll)))
