@@ -159,8 +159,7 @@ struct study_crossing *study_crossings(const struct study_verdicts *v, int *n)
             }
         places_free(&s);
     }
-    double *const work = calloc((size_t)pairs + 1, sizeof(*work));
-    NEED(work);
+    double *const work = need_room((size_t)pairs + 1, sizeof(*work));
     holm(p, pairs, work);
     free(work);
     *n = 0;

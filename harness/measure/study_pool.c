@@ -45,19 +45,17 @@ static int common_seeds(const struct study_entry *e, int n, const bool *in, doub
 
 struct study_pool study_pool_make(const struct study_entry *e, int n)
 {
-    struct study_pool p = {NAN, NAN, calloc((size_t)n + 1, sizeof(*p.in))};
+    struct study_pool p = {NAN, NAN, need_room((size_t)n + 1, sizeof(*p.in))};
     const double alike = 0.2; /* p: rather their own variance than a wrong one */
     int values = 0, k = 0;
 
-    NEED(p.in);
     for (int i = 0, first = -1; i < n; i++) {
         const bool whole = e[i].lost == 0 && e[i].test.n >= STUDY_LEAST_SEEDS;
         first = first < 0 && whole ? i : first;
         p.in[i] = whole && shared(&e[i], &e[first]) >= STUDY_LEAST_SEEDS;
         values += e[i].test.n;
     }
-    double *const x = calloc((size_t)values + (size_t)n + 1, sizeof(*x));
-    NEED(x);
+    double *const x = need_room((size_t)values + (size_t)n + 1, sizeof(*x));
     const int m = common_seeds(e, n, p.in, x, &k);
     if (k > 1 && m >= STUDY_LEAST_SEEDS && cochran(x, k, m) >= alike) {
         p.sd = two_way_sd(x, k, m);
@@ -70,10 +68,9 @@ struct study_pool study_pool_make(const struct study_entry *e, int n)
 struct welch study_difference(const struct study_entry *e, const struct study_entry *b, bool pooled,
                               const struct study_pool *p)
 {
-    double *const d = calloc((size_t)e->test.n + 1, sizeof(*d));
+    double *const d = need_room((size_t)e->test.n + 1, sizeof(*d));
     int n = 0;
 
-    NEED(d);
     for (int i = 0; i < e->test.n; i++) {
         d[n] = e->x[i] - value_of(b, e->seed[i]);
         n += !isnan(d[n]);

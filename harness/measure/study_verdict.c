@@ -167,9 +167,8 @@ static void gather(struct study_entry *e, const struct rows *rows)
     const struct study_row *const r = rows->row;
     int n = 0;
 
-    e->x = calloc(rows->n + 1, sizeof(*e->x));
-    e->seed = calloc(rows->n + 1, sizeof(*e->seed));
-    NEED(e->x && e->seed);
+    e->x = need_room(rows->n + 1, sizeof(*e->x));
+    e->seed = need_room(rows->n + 1, sizeof(*e->seed));
     e->lr = e->unigram_nats = NAN;
     e->remark = "";
     e->way = (struct study_way){NAN, NAN, NAN, NAN};
@@ -238,10 +237,9 @@ static void pair_times(struct study_entry *out, const struct study_row *baseline
                        const struct rows *rows)
 {
     const struct study_row *const contender = out->row, *const r = rows->row;
-    double *const d = calloc(rows->n + 1, sizeof(*d)), stretch[SIDES] = {0};
+    double *const d = need_room(rows->n + 1, sizeof(*d)), stretch[SIDES] = {0};
     int n = 0;
 
-    NEED(d);
     for (size_t i = 0; i < rows->n; i++) {
         if (!same_entry(&r[i], contender))
             continue;
@@ -408,11 +406,10 @@ static enum study_verdict verdict_on(const struct study_entry *e, const struct s
 
 static void judge(struct study_verdicts *v, const struct rows *rows, double threshold)
 {
-    double *const p = calloc(3 * (size_t)v->n + 1, sizeof(*p)), *const q = p + v->n,
+    double *const p = need_room(3 * (size_t)v->n + 1, sizeof(*p)), *const q = p + v->n,
                   *const work = q + v->n;
-    struct group_stats *const floor = calloc((size_t)v->n + 1, sizeof(*floor));
+    struct group_stats *const floor = need_room((size_t)v->n + 1, sizeof(*floor));
 
-    NEED(p && floor);
     for (int i = 0; i < v->n; i++) {
         const struct study_entry *const b = baseline_of(v, &v->v[i]);
         if (b)

@@ -290,9 +290,8 @@ static void check_shape(struct check *c, const struct backend *b, const struct s
 /* Operations, then shapes. All shapes are planned first, to know how many checks there are. */
 static void check_all_of(struct check *c, const struct engine *g)
 {
-    struct shape *const all = calloc((size_t)check_shape_count, sizeof(*all));
+    struct shape *const all = need_room((size_t)check_shape_count, sizeof(*all));
 
-    CHECK(all);
     for (int op = 0; op_case_name(op); op++)
         c->total++;
     for (int i = 0; i < check_shape_count; i++) {

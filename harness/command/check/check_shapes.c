@@ -59,8 +59,7 @@ static void plan_chosen(struct shape *s, const struct names *chosen)
     plan_shape(s, chosen);
     if (s->st != E_USAGE || chosen->n == 0)
         return;
-    s->fit = calloc((size_t)chosen->n, sizeof(*s->fit));
-    CHECK(s->fit);
+    s->fit = need_room((size_t)chosen->n, sizeof(*s->fit));
     for (int i = 0; i < chosen->n; i++) {
         plan_shape(s, &(struct names){&chosen->v[i], 1});
         if (s->st == OK)

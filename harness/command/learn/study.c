@@ -432,8 +432,7 @@ static int code_of(struct options *o, const struct run *r)
 
     if (r->ended && env->exit_code != EXIT_FINE)
         return (int)env->exit_code;
-    struct study_run *const w = calloc(1, sizeof(*w));
-    NEED(w);
+    struct study_run *const w = need_room(1, sizeof(*w));
     w->s.opt = o;
     for (size_t i = 0; i < r->study.n; i++)
         count_row(w, &row[i]);

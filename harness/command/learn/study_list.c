@@ -17,9 +17,8 @@ enum status study_estimate(double **expected, const struct session *s,
     struct peaks peaks = {0};
     struct speeds speeds;
     const struct study_job *const job = plan->jobs;
-    double *const of = calloc((size_t)max_int(1, plan->n), sizeof(*of));
+    double *const of = need_room((size_t)max_int(1, plan->n), sizeof(*of));
 
-    NEED(of);
     *expected = of;
     TRY(speeds_measure(&speeds, &peaks, &s->setup, s->topo, s->opt->pin,
                        plan->n > 0 ? job[0].model->o.threads.v[0] : 0, e));

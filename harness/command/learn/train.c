@@ -449,10 +449,9 @@ static enum status lock_files(struct lock *l, const struct options *o, struct er
 
 static enum status train_here(const struct options *o, const struct ranks *ranks, struct err *e)
 {
-    struct session_of_training *const s = calloc(1, sizeof(*s));
+    struct session_of_training *const s = need_room(1, sizeof(*s));
     struct lock lock = {0};
 
-    NEED(s);
     s->opt = o;
     s->ranks = *ranks;
     s->stop = signals_watch();

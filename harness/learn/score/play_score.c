@@ -55,29 +55,17 @@ static void configure(struct scorer *t, const struct config *c)
     t->past = t->kind == MEM_RECOMPUTE ? window - 1 : 0;
 }
 
-static void bind_player(struct scorer *t)
-{
-    struct player *const p = &t->player;
-    struct arena *const a = &t->arena;
-    const size_t B = (size_t)p->B, all = B * (size_t)task_length(&p->task);
-
-    p->episodes = arena_take(a, PART_ACTIVATIONS, B * sizeof(*p->episodes));
-    p->returns = arena_take(a, PART_ACTIVATIONS, B * sizeof(*p->returns));
-    p->seen = arena_take(a, PART_ACTIVATIONS, all * sizeof(*p->seen));
-    p->done = arena_take(a, PART_ACTIVATIONS, all * sizeof(*p->done));
-    p->actions = arena_take(a, PART_ACTIVATIONS, B * (size_t)t->L * sizeof(*p->actions));
-    p->rewards = arena_f32(a, PART_ACTIVATIONS, B * (size_t)t->L);
-    p->tokens = arena_take(a, PART_ACTIVATIONS, B * (size_t)(t->past + t->L) * sizeof(*p->tokens));
-}
-
 static enum status bind_all(void *arg, struct err *e)
 {
     struct scorer *const t = arg;
-    const struct extent max = {t->player.B, t->past + t->L, t->lm.c.mem_len};
+    struct player *const p = &t->player;
+    const size_t read = (size_t)p->B * (size_t)(t->past + t->L);
+    const struct extent max = {p->B, t->past + t->L, t->lm.c.mem_len};
 
     engine_bind(&t->engine, &t->arena);
     TRY(lm_bind(&t->lm, &t->engine, t->kind, max, &t->arena, e));
-    bind_player(t);
+    player_bind(p, t->L, &t->arena);
+    p->tokens = arena_take(&t->arena, PART_ACTIVATIONS, read * sizeof(*p->tokens));
     return OK;
 }
 

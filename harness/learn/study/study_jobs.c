@@ -201,10 +201,9 @@ static int by_number(const void *a, const void *b)
  * its tables, memories or experts, which no feed-forward layer makes up for. */
 static int64_t largest_usual(const struct study_model *m, const int64_t *low, int n)
 {
-    int64_t *const sorted = calloc((size_t)max_int(1, n), sizeof(*sorted)), most = 0;
+    int64_t *const sorted = need_room((size_t)max_int(1, n), sizeof(*sorted)), most = 0;
     int trained = 0;
 
-    NEED(sorted);
     for (int i = 0; i < n; i++)
         if (!*m[i].why)
             sorted[trained++] = low[i];
@@ -253,9 +252,8 @@ static enum status widen(struct study_model *m, int n, int64_t *low, int64_t *hi
 
 static enum status equalise(struct study_model *m, int n, struct err *e)
 {
-    int64_t *const counts = calloc(2 * (size_t)max_int(1, n), sizeof(*counts));
+    int64_t *const counts = need_room(2 * (size_t)max_int(1, n), sizeof(*counts));
 
-    NEED(counts);
     const enum status st = widen(m, n, counts, counts + n, e);
     free(counts);
     return st;
@@ -487,8 +485,7 @@ enum status study_plan_make(struct study_plan *p, const struct study *s, const s
         return fail(e, E_USAGE,
                     "study takes one value of --threads and of --backend  -> give one each");
     TRY(shard_read(&shard, opt->shard, p->n_models, e));
-    p->models = calloc((size_t)max_int(1, p->n_models), sizeof(*p->models));
-    NEED(p->models);
+    p->models = need_room((size_t)max_int(1, p->n_models), sizeof(*p->models));
     for (int c = 0; c < s->n_corpora; c++)
         for (int z = 0; z < s->sizes.n; z++)
             TRY(make_models(&p->models[(c * s->sizes.n + z) * n], s, &s->corpora[c], &s->sizes.v[z],

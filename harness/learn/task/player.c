@@ -20,6 +20,19 @@ enum status player_check(const struct lm *m, struct err *e)
     return OK;
 }
 
+void player_bind(struct player *p, int steps, struct arena *a)
+{
+    const size_t B = (size_t)p->B, rows = B * (size_t)steps;
+    const size_t all = B * (size_t)task_length(&p->task);
+
+    p->episodes = arena_take(a, PART_ACTIVATIONS, B * sizeof(*p->episodes));
+    p->returns = arena_take(a, PART_ACTIVATIONS, B * sizeof(*p->returns));
+    p->seen = arena_take(a, PART_ACTIVATIONS, all * sizeof(*p->seen));
+    p->done = arena_take(a, PART_ACTIVATIONS, all * sizeof(*p->done));
+    p->actions = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*p->actions));
+    p->rewards = arena_f32(a, PART_ACTIVATIONS, rows);
+}
+
 void player_begin(struct player *p, enum split split, uint64_t batch)
 {
     for (int b = 0; b < p->B; b++) {

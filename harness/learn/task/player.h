@@ -28,6 +28,9 @@ int player_symbols(const struct task *t);
 /* E_UNSUPPORTED for a model without logits of its own. */
 enum status player_check(const struct lm *m, struct err *e);
 
+/* Room for all but the tokens; `steps` is the most of a call of player_steps. */
+void player_bind(struct player *p, int steps, struct arena *a);
+
 /* Episodes batch * B and on of a split. */
 void player_begin(struct player *p, enum split split, uint64_t batch);
 /* Observation `at` of all episodes. */

@@ -9,6 +9,7 @@
 #include "harness/util/units.h"
 #include "schedule.h"
 #include "train_from.h"
+#include "train_state.h"
 #include "train_texts.h"
 #include "variants/model/import/weights.h"
 #include "variants/model/lm/drive.h"
@@ -19,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 /* ---- ranks -------------------------------------------------------------------------------- */
 
@@ -56,10 +56,9 @@ static bool share_a_cpu(const char *a, const char *b)
 /* E_USAGE: some that are pinned run on each other. Collective. */
 static enum status ranks_have_places(const struct ranks *r, const struct team *team, struct err *e)
 {
-    char mine[PLACE_TEXT] = "", *const all = calloc((size_t)r->count, PLACE_TEXT);
+    char mine[PLACE_TEXT] = "", *const all = need_room((size_t)r->count, PLACE_TEXT);
     enum status st = OK;
 
-    NEED(all);
     if (gethostname(mine, 60) != 0)
         mine[0] = '\0';
     const size_t host = strlen(mine) + 1; /* the CPUs stand behind it */
@@ -346,12 +345,9 @@ enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
 
 bool trainer_agrees(const struct trainer *t)
 {
-    XXH64_hash_t mine = 0, first;
+    const uint64_t mine = train_state_hash(&t->lm.params);
+    uint64_t first = mine;
 
-    for (int i = 0; i < t->lm.params.n; i++)
-        mine =
-            XXH3_64bits_withSeed(t->lm.params.v[i].data, t->lm.params.v[i].n * sizeof(float), mine);
-    first = mine;
     ranks_from_first(&t->ranks, &first, sizeof(first));
     return !ranks_any(&t->ranks, first != mine);
 }

@@ -21,9 +21,8 @@ static enum status play_open(struct trainer *t, struct err *e)
                     o->task);
     if (t->ranks.count > 1)
         return fail(e, E_UNSUPPORTED, "--task is not divided among ranks  -> use one rank");
-    t->play = calloc(1, sizeof(*t->play));
-    t->corpus.name = strdup(o->task);
-    NEED(t->play && t->corpus.name);
+    t->play = need_room(1, sizeof(*t->play));
+    t->corpus.name = need_text("%s", o->task);
     TRY(task_parse(&t->play->player.task, o->task, e));
     t->corpus.unit = "step";
     t->corpus.vocab = player_symbols(&t->play->player.task);
@@ -36,17 +35,10 @@ static enum status play_open(struct trainer *t, struct err *e)
 static void play_bind(struct trainer *t, struct arena *a)
 {
     struct play *const p = t->play;
-    struct player *const r = &p->player;
     const size_t B = (size_t)t->B, rows = B * (size_t)t->L, V = (size_t)t->lm.c.V;
-    const size_t all = B * (size_t)task_length(&r->task);
 
-    r->tokens = t->tokens;
-    r->episodes = arena_take(a, PART_ACTIVATIONS, B * sizeof(*r->episodes));
-    r->seen = arena_take(a, PART_ACTIVATIONS, all * sizeof(int32_t));
-    r->done = arena_take(a, PART_ACTIVATIONS, all * sizeof(int32_t));
-    r->actions = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
-    r->returns = arena_take(a, PART_ACTIVATIONS, B * sizeof(double));
-    r->rewards = arena_f32(a, PART_ACTIVATIONS, rows);
+    p->player.tokens = t->tokens;
+    player_bind(&p->player, t->L, a);
     p->after = arena_f32(a, PART_ACTIVATIONS, B);
     p->advantages = arena_f32(a, PART_ACTIVATIONS, rows);
     p->targets = arena_f32(a, PART_ACTIVATIONS, rows);
@@ -171,11 +163,10 @@ static struct validation play_validate(struct trainer *t)
     struct player other = kept;
     double sum = 0, squares = 0;
 
-    other.episodes = calloc((size_t)B, sizeof(*other.episodes));
-    other.seen = calloc((size_t)B * (size_t)length, sizeof(*other.seen));
-    other.done = calloc((size_t)B * (size_t)length, sizeof(*other.done));
-    other.returns = calloc((size_t)B, sizeof(*other.returns));
-    NEED(other.episodes && other.seen && other.done && other.returns);
+    other.episodes = need_room((size_t)B, sizeof(*other.episodes));
+    other.seen = need_room((size_t)B * (size_t)length, sizeof(*other.seen));
+    other.done = need_room((size_t)B * (size_t)length, sizeof(*other.done));
+    other.returns = need_room((size_t)B, sizeof(*other.returns));
     p->player = other;
     lm_build_tables(&t->valid_lm, &t->engine);
     for (int k = 0; k < batches; k++) {

@@ -23,14 +23,19 @@
 
 enum { HASH = 17 };
 
-/* Hash of all weights: a state of the same step may belong to another run. */
-static void hash_weights(char out[HASH], const struct params *p)
+uint64_t train_state_hash(const struct params *p)
 {
     XXH64_hash_t h = 0;
 
     for (int i = 0; i < p->n; i++)
         h = XXH3_64bits_withSeed(p->v[i].data, p->v[i].n * sizeof(float), h);
-    snprintf(out, HASH, "%016" PRIx64, (uint64_t)h);
+    return h;
+}
+
+/* A state of the same step may belong to another run. */
+static void print_hash(char out[HASH], const struct params *p)
+{
+    snprintf(out, HASH, "%016" PRIx64, train_state_hash(p));
 }
 
 /* ---- what there is ------------------------------------------------------------------------ */
@@ -121,9 +126,8 @@ static int moment_count(const struct trainer *t)
 /* What all ranks have of an array [B,..], one after the other: that of all sequences. Malloc'ed. */
 static float *of_all(const struct trainer *t, const float *mine, size_t n)
 {
-    float *const all = calloc(n * (size_t)t->ranks.count + 1, sizeof(*all));
+    float *const all = need_room(n * (size_t)t->ranks.count + 1, sizeof(*all));
 
-    NEED(all);
     ranks_gather(&t->ranks, mine, n * sizeof(float), all);
     return all;
 }
@@ -132,9 +136,8 @@ static float *of_all(const struct trainer *t, const float *mine, size_t n)
 static float *flat_memory(const struct cache *c)
 {
     const size_t row = (size_t)c->M * (size_t)c->n;
-    float *flat = calloc((size_t)c->B * row + 1, sizeof(*flat));
+    float *flat = need_room((size_t)c->B * row + 1, sizeof(*flat));
 
-    NEED(flat);
     for (int b = 0; b < c->B; b++)
         memcpy(flat + (size_t)b * row, cache_rows(c, b), row * sizeof(float));
     return flat;
@@ -147,22 +150,13 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
     const int layers = memory_count(t), moments = moment_count(t);
     const int played = t->play ? play_at(t) : 0;
     const int n = moments + layers + carried_count(t) + (played > 0);
-    float *const actions = calloc((size_t)t->all_B * (size_t)played + 1, sizeof(*actions));
-    struct tensor *tensors = calloc((size_t)n + 1, sizeof(*tensors));
-    float **memory = calloc((size_t)layers + 1, sizeof(*memory));
-    float **arrays = calloc((size_t)carried_count(t) + 1, sizeof(*arrays));
+    struct tensor *const tensors = need_room((size_t)n + 1, sizeof(*tensors));
+    float **const made = need_room((size_t)n + 1, sizeof(*made)); /* for a tensor, or NULL */
     char step[32], best[32], seconds[32], dropout[32], seed[32], seen[32], compressed[32];
     char weights[HASH];
     struct carried c;
     int sublayer;
 
-    if (!tensors || !memory || !arrays || !actions) {
-        free(actions);
-        free(tensors);
-        free(memory);
-        free(arrays);
-        return fail(e, E_NOMEM, "no memory for the list of %d tensors", n);
-    }
     for (int i = 0, at = 0; i < p->n; i++) {
         if (t->optimizer.m[i])
             tensors[at++] = checkpoint_tensor(&p->v[i], "m.", t->optimizer.m[i]);
@@ -174,24 +168,26 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
         struct tensor *to = &tensors[moments + l];
         const size_t floats = (size_t)m->B * (size_t)m->M * (size_t)m->n;
         float *const mine = flat_memory(m);
-        memory[l] = of_all(t, mine, floats);
+        made[moments + l] = of_all(t, mine, floats);
         free(mine);
         *to = (struct tensor){.dtype = DTYPE_F32,
                               .rank = 3,
                               .shape = {t->all_B, m->M, m->n},
                               .n = floats * (size_t)t->ranks.count,
-                              .data = memory[l]};
+                              .data = made[moments + l]};
         memory_name(to->name, l);
     }
     for (int i = 0; carried(t, i, &c, &sublayer); i++) {
-        arrays[i] = of_all(t, c.at, c.n);
-        tensors[moments + layers + i] = carried_tensor(t, &c, arrays[i], sublayer);
+        const int at = moments + layers + i;
+        made[at] = of_all(t, c.at, c.n);
+        tensors[at] = carried_tensor(t, &c, made[at], sublayer);
     }
     if (played > 0) {
-        play_actions(t, actions);
-        tensors[n - 1] = played_tensor(t, played, actions);
+        made[n - 1] = need_room((size_t)t->all_B * (size_t)played, sizeof(**made));
+        play_actions(t, made[n - 1]);
+        tensors[n - 1] = played_tensor(t, played, made[n - 1]);
     }
-    hash_weights(weights, p);
+    print_hash(weights, p);
     snprintf(step, sizeof(step), "%d", t->optimizer.step);
     snprintf(best, sizeof(best), "%.17g", isinf(t->best_valid) ? NO_BEST : t->best_valid);
     snprintf(seconds, sizeof(seconds), "%.17g", trained_s);
@@ -208,14 +204,10 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
         t->ranks.index > 0 ? OK
                            : safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
     free(options);
-    for (int i = 0; carried(t, i, &c, &sublayer); i++)
-        free(arrays[i]);
-    free(arrays);
-    for (int l = 0; l < layers; l++)
-        free(memory[l]);
-    free(memory);
+    for (int i = 0; i < n; i++)
+        free(made[i]);
+    free(made);
     free(tensors);
-    free(actions);
     return st;
 }
 
@@ -431,7 +423,7 @@ static enum status belongs(const struct trainer *t, int step, const struct safet
         if (!safetensors_meta(s, needed[i]))
             return damaged(s, needed[i], "it must be a number", e);
     TRY(safetensors_int(s, "step", 0, 0, INT32_MAX, &its_step, e));
-    hash_weights(weights, &t->lm.params);
+    print_hash(weights, &t->lm.params);
     if (its_step != step)
         return fail(e, E_IO,
                     "%s is of step %d, its checkpoint of step %d  -> train again with --force",
@@ -459,10 +451,9 @@ bool train_state_fits(const struct trainer *t, int step, const char *path)
 static enum status load_played(struct trainer *t, const struct safetensors *s, struct err *e)
 {
     const int at = play_at(t);
-    float *const actions = calloc((size_t)t->all_B * (size_t)at + 1, sizeof(*actions));
+    float *const actions = need_room((size_t)t->all_B * (size_t)at + 1, sizeof(*actions));
     const struct tensor want = played_tensor(t, at, NULL);
 
-    NEED(actions);
     enum status st = at > 0 ? load_tensor(s, &want, actions, e) : OK;
     if (st == OK)
         st = play_again(t, actions, s->path, e);

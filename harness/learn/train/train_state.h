@@ -6,6 +6,9 @@
 
 #include "trainer.h"
 
+/* Of all weights. */
+uint64_t train_state_hash(const struct params *p);
+
 enum status train_state_save(const struct trainer *t, const char *path, double trained_s,
                              struct err *e);
 
