@@ -32,33 +32,17 @@ enum row_status row_status_of(enum status st)
     return ROW_FAILED;
 }
 
-/* The median time of the spins after its blocks; NAN if they are unknown. */
-static double spin_of(const struct result *r, double *work)
-{
-    for (int i = 0; i < r->n; i++)
-        work[i] = r->samples[i].spin_ns > 0 ? r->samples[i].spin_ns : NAN;
-    stats_sort(work, r->n);
-    return stats_median(work, r->n);
-}
-
-/* Joules of a call. */
-static struct interval energy_of(const struct result *r, double *work)
-{
-    for (int i = 0; i < r->n; i++)
-        work[i] = r->samples[i].energy_j > 0 ? r->samples[i].energy_j / r->samples[i].calls : NAN;
-    stats_sort(work, r->n);
-    return stats_median_interval(work, r->n);
-}
-
-/* The median over blocks of the field at that offset; NAN where blocks have none. */
-static double median_of(const struct result *r, size_t offset, double *work)
+/* The median, and its interval, over blocks of the field at that offset; NAN where blocks have none. */
+static struct interval over_blocks(const struct result *r, size_t offset, bool of_a_call,
+                                   double *work)
 {
     for (int i = 0; i < r->n; i++) {
-        const double x = *(const double *)(const void *)((const char *)&r->samples[i] + offset);
-        work[i] = x > 0 ? x : NAN;
+        const struct sample *const s = &r->samples[i];
+        const double x = *(const double *)(const void *)((const char *)s + offset);
+        work[i] = x > 0 ? x / (of_a_call ? s->calls : 1) : NAN;
     }
     stats_sort(work, r->n);
-    return stats_median(work, r->n);
+    return stats_median_interval(work, r->n);
 }
 
 void result_finish(struct result *r)
@@ -67,11 +51,11 @@ void result_finish(struct result *r)
     double *work = need_room((size_t)max_int(1, r->n) * SUMMARY_WORK, sizeof(double));
 
     r->sum = summarize(r->samples, r->n, work);
-    r->clock_ratio = r->spin_ns / spin_of(r, work);
-    r->energy = energy_of(r, work);
-    r->first_ns = median_of(r, offsetof(struct sample, first_ns), work);
-    r->token_ns = median_of(r, offsetof(struct sample, token_ns), work);
-    r->token_p99_ns = median_of(r, offsetof(struct sample, token_p99_ns), work);
+    r->clock_ratio = r->spin_ns / over_blocks(r, offsetof(struct sample, spin_ns), false, work).mid;
+    r->energy = over_blocks(r, offsetof(struct sample, energy_j), true, work);
+    r->first_ns = over_blocks(r, offsetof(struct sample, first_ns), false, work).mid;
+    r->token_ns = over_blocks(r, offsetof(struct sample, token_ns), false, work).mid;
+    r->token_p99_ns = over_blocks(r, offsetof(struct sample, token_p99_ns), false, work).mid;
     free(work);
     if (r->status != ROW_OK)
         return;
