@@ -11,6 +11,7 @@
 #include "harness/table/run.h"
 #include "harness/table/rundir.h"
 #include "harness/table/runjson.h"
+#include "harness/util/grow.h"
 #include "harness/util/suggest.h"
 
 #include "harness/cli/build.h"
@@ -39,6 +40,8 @@ struct merge {
     int code;     /* exit code of the whole */
     struct rundir out;
     int rows[ROW_STATUS_COUNT];
+    struct study_row *jobs; /* of all shards */
+    size_t n_jobs;
 };
 
 /* ---- reading ------------------------------------------------------------------------------ */
@@ -201,7 +204,7 @@ static void rename_run(const struct merge *m, enum table_id t, void *row)
 }
 
 /* Cases of a group differ in variant, choices and backend. */
-static bool same_group(const struct latency_row *a, const struct latency_row *b)
+static bool same_group(const void *a, const void *b)
 {
     static const char *const but[] = {"variant", "backend", NULL};
 
@@ -209,15 +212,17 @@ static bool same_group(const struct latency_row *a, const struct latency_row *b)
 }
 
 /* Jobs of a group of a study differ in role, rate and seed. */
-static bool same_job_group(const struct study_row *a, const struct study_row *b)
+static bool same_job_group(const void *a, const void *b)
 {
-    return strcmp(a->corpus, b->corpus) == 0 && strcmp(a->size, b->size) == 0 &&
-           strcmp(a->contender, b->contender) == 0;
+    const struct study_row *const x = a, *const y = b;
+
+    return strcmp(x->corpus, y->corpus) == 0 && strcmp(x->size, y->size) == 0 &&
+           strcmp(x->contender, y->contender) == 0;
 }
 
-static enum status write_case(struct merge *m, struct shard *s, struct err *e)
+static enum status write_case(struct merge *m, struct shard *s, void *of, struct err *e)
 {
-    struct latency_row *row = (struct latency_row *)s->run.latency.row + s->at++;
+    struct latency_row *const row = of;
     struct memory_row *memory = s->run.memory.row;
 
     for (size_t i = 0; i < s->run.memory.n; i++)
@@ -232,18 +237,33 @@ static enum status write_case(struct merge *m, struct shard *s, struct err *e)
     return rundir_write(&m->out, TABLE_LATENCY, row, e);
 }
 
+static enum status take_job(struct merge *m, struct shard *s, void *of, struct err *e)
+{
+    struct study_row *const row = of;
+    const int status = word_index(row->status, row_status_name);
+
+    rename_run(m, TABLE_STUDY, row);
+    m->rows[status < 0 ? ROW_FAILED : status]++;
+    GROW_SMALL(m->jobs, m->n_jobs);
+    m->jobs[m->n_jobs++] = *row;
+    return OK;
+}
+
 /* One group of each shard in turn, until all are used up. */
-static enum status write_groups(struct merge *m, struct err *e)
+typedef bool same_fn(const void *a, const void *b);
+typedef enum status take_fn(struct merge *m, struct shard *s, void *of, struct err *e);
+static enum status in_turn(struct merge *m, enum table_id t, same_fn *same, take_fn *take,
+                           struct err *e)
 {
     for (bool more = true; more;) {
         more = false;
         for (int i = 0; i < m->n; i++) {
-            struct shard *s = &m->shard[i];
-            const struct latency_row *rows = s->run.latency.row;
-            const size_t first = s->at;
-            while (s->at < s->run.latency.n && same_group(&rows[first], &rows[s->at]))
-                TRY(write_case(m, s, e));
-            more = more || s->at > first;
+            struct shard *const s = &m->shard[i];
+            const struct rows *const r = rows_of(s, t);
+            char *const first = (char *)r->row + s->at * tables[t].row_size, *row = first;
+            for (; s->at < r->n && same(first, row); s->at++, row += tables[t].row_size)
+                TRY(take(m, s, row, e));
+            more = more || row > first;
         }
     }
     return OK;
@@ -258,35 +278,15 @@ static enum status write_table(const struct merge *m, enum table_id t, const voi
     return table_replace(&tables[t], path, rows, n, e);
 }
 
-/* The rows of a study and its file: of each shard a group in turn, as for cases. */
+/* The rows of a study and its file. */
 static enum status write_study(struct merge *m, struct err *e)
 {
     char path[FILE_PATH];
-    size_t n = 0, total = 0;
 
     TRY(file_join(path, m->out.path, study_copy, e));
     TRY(file_replace(path, m->shard[0].file.data, m->shard[0].file.n, e));
-    for (int i = 0; i < m->n; i++)
-        total += m->shard[i].study.n;
-    struct study_row *const all = need_room(total + 1, sizeof(*all));
-    for (bool more = true; more;) {
-        more = false;
-        for (int i = 0; i < m->n; i++) {
-            struct shard *const s = &m->shard[i];
-            struct study_row *const r = s->study.row;
-            const size_t first = s->at;
-            for (; s->at < s->study.n && same_job_group(&r[first], &r[s->at]); s->at++) {
-                rename_run(m, TABLE_STUDY, &r[s->at]);
-                const int status = word_index(r[s->at].status, row_status_name);
-                m->rows[status < 0 ? ROW_FAILED : status]++;
-                all[n++] = r[s->at];
-            }
-            more = more || s->at > first;
-        }
-    }
-    const enum status st = write_table(m, TABLE_STUDY, all, n, e);
-    free(all);
-    return st;
+    TRY(in_turn(m, TABLE_STUDY, same_job_group, take_job, e));
+    return write_table(m, TABLE_STUDY, m->jobs, m->n_jobs, e);
 }
 
 static enum status write_rest(struct merge *m, struct err *e)
@@ -361,7 +361,8 @@ static enum status write_env(struct merge *m, struct err *e)
 
 static enum status write_all(struct merge *m, struct err *e)
 {
-    TRY(is_study(&m->shard[0]) ? write_study(m, e) : write_groups(m, e));
+    TRY(is_study(&m->shard[0]) ? write_study(m, e)
+                               : in_turn(m, TABLE_LATENCY, same_group, write_case, e));
     TRY(write_rest(m, e));
     return write_env(m, e);
 }
@@ -419,6 +420,7 @@ enum status cmd_merge(struct options *opt, int *code, struct err *e)
         free(m->shard[i].options);
     }
     free(m->shard);
+    free(m->jobs);
     if (st == OK && !opt->quiet)
         text_line(stderr, "wrote %s", m->out.path);
     free(m);
