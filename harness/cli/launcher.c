@@ -54,11 +54,9 @@ static enum status read_number(int *to, const char *name, int absent, struct err
 static enum status none_found(struct err *e)
 {
     char looked[480] = "";
-    size_t n = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(launchers) && n < sizeof(looked); i++)
-        n += (size_t)snprintf(looked + n, sizeof(looked) - n, "%s%s", i ? ", " : "",
-                              launchers[i].variables);
+    for (size_t i = 0; i < ARRAY_LEN(launchers); i++)
+        text_append(looked, sizeof(looked), "%s%s", i ? ", " : "", launchers[i].variables);
     return fail(
         e, E_USAGE,
         "--shard auto: no launcher found, none of these variables is set: %s  -> write --shard I/N",

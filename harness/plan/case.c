@@ -296,19 +296,17 @@ void case_label(const struct bench_case *c, char *buf, size_t size)
     const struct config usual = case_usual_config(c);
     const enum scope scope = workload_scope(c->workload);
     char extra[320] = "", text[CHOICE_TEXT];
-    size_t n = 0;
 
-    for (int i = 0; i < MODEL_CHOICE_COUNT && n < sizeof(extra); i++)
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (case_differs(text, i, c, &usual))
-            n += (size_t)snprintf(extra + n, sizeof(extra) - n, " %s=%.40s", model_choices[i].name,
-                                  text);
-    if (c->config.kv_heads != usual.kv_heads && n < sizeof(extra))
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " kv_heads=%d", c->config.kv_heads);
+            text_append(extra, sizeof(extra), " %s=%.40s", model_choices[i].name, text);
+    if (c->config.kv_heads != usual.kv_heads)
+        text_append(extra, sizeof(extra), " kv_heads=%d", c->config.kv_heads);
     settings_print(text, &c->config, true, scope == SCOPE_CORE);
-    if (*text && n < sizeof(extra))
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " %.60s", text);
-    if (c->mem_kind != MEM_NONE && n < sizeof(extra))
-        snprintf(extra + n, sizeof(extra) - n, " %s", mem_kind_name[c->mem_kind]);
+    if (*text)
+        text_append(extra, sizeof(extra), " %.60s", text);
+    if (c->mem_kind != MEM_NONE)
+        text_append(extra, sizeof(extra), " %s", mem_kind_name[c->mem_kind]);
     const bool phase = case_names_phase(c);
     mem_text(text, c->mem);
     snprintf(buf, size, "%s %s%s%s seq=%d mem=%s%s %s", c->variant->name,

@@ -38,7 +38,7 @@ struct text_table {
     int columns;
     char **text; /* [rows, columns] */
     int rows;
-    int cells; /* of the last row that is begun; 0: it is whole */
+    int cells;                  /* of the last row that is begun; 0: it is whole */
     int at[TEXT_TABLE_COLUMNS]; /* the columns to print */
     int shown;                  /* 0: all */
     bool quiet;                 /* do not say what a narrow terminal leaves out */

@@ -11,15 +11,14 @@
 static void name_rows(char *buf, size_t size, const struct engine *g)
 {
     static const enum op rows[] = {OP_softmax, OP_norm, OP_act, OP_gate};
-    size_t n = 0;
 
     buf[0] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(rows) && n < size; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         bool named = false;
         for (size_t k = 0; k < i; k++)
             named |= g->provider[rows[k]] == g->provider[rows[i]];
         if (!named)
-            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "+" : "", g->provider[rows[i]]);
+            text_append(buf, size, "%s%s", *buf ? "+" : "", g->provider[rows[i]]);
     }
 }
 

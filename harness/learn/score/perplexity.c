@@ -324,7 +324,6 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
 
     if (!o->ckpt || scores_nothing(o))
         return OK;
-    TRY(subject_backend(&t, o, e));
     TRY(subject_open(&t, o, e));
     if (is_planned(plan, t.config.variant))
         return OK;
@@ -343,7 +342,6 @@ static enum status visit_weights(struct session *s, const struct plan *plan, vis
         if (!is_planned(plan, variants[v]) || !weights_of(variants[v], s->opt, path))
             continue;
         struct subject t = {.opt = s->opt, .ckpt = path, .corpus = s->opt->corpus};
-        TRY(subject_backend(&t, s->opt, e));
         TRY(subject_open(&t, s->opt, e));
         TRY(visit(s, &t, arg, e));
     }
@@ -419,7 +417,6 @@ enum status perplexity_rows(struct session *s, const struct options *o, char fir
     bool again;
 
     *first = '\0';
-    TRY(subject_backend(&t, o, e));
     TRY(subject_open(&t, o, e));
     TRY(subject_choose(&t, 0, &again, e));
     TRY(score_mem_kind(&kind, &t.config, o, o->mem.v[0], e));
@@ -509,7 +506,6 @@ enum status perplexity_eval(struct session *s, struct err *e)
     if (!o->ckpt)
         return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
     (void)options_locate(ckpt, FILE_PATH, o->ckpt); /* reading says what is wrong */
-    TRY(subject_backend(&t, o, e));
     TRY(subject_open(&t, o, e));
     TRY(can_score(&t, o, e));
     TRY(console_open(&s->console, o, &tables[TABLE_PERPLEXITY],

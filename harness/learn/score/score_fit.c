@@ -28,11 +28,10 @@ static bool can_slide(const struct mem *m, int kind)
 /* "hidden or kv" */
 static void kinds_print(char *to, size_t size, const struct mem *m)
 {
-    size_t n = 0;
-
+    *to = '\0';
     for (int k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
         if (can_slide(m, k))
-            n += (size_t)snprintf(to + n, size - n, "%s%s", n ? " or " : "", mem_kind_name[k]);
+            text_append(to, size, "%s%s", *to ? " or " : "", mem_kind_name[k]);
 }
 
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,

@@ -185,6 +185,7 @@ enum status subject_open(struct subject *t, const struct options *opt, struct er
 {
     struct corpus corpus;
 
+    TRY(subject_backend(t, opt, e));
     TRY(subject_checkpoint(t, e));
     if (!t->corpus && opt->tokens)
         t->corpus = opt->tokens;

@@ -33,7 +33,7 @@ enum status subject_engine(struct subject *t, struct engine *g, struct err *e);
 /* Reads the model of t->ckpt. */
 enum status subject_checkpoint(struct subject *t, struct err *e);
 
-/* That and the text; t->backend is chosen already. Every model can be scored, and a row has room
+/* That, the backend and the text. Every model can be scored, and a row has room
  * for its line. */
 enum status subject_open(struct subject *t, const struct options *opt, struct err *e);
 

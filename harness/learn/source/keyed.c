@@ -17,33 +17,31 @@ bool keyed_is(const char *text, const char *name)
 
 void keyed_usual(char text[KEYED_TEXT], const struct keyed_name *kind)
 {
-    size_t n = (size_t)snprintf(text, KEYED_TEXT, "%s:", kind->name);
-
+    snprintf(text, KEYED_TEXT, "%s:", kind->name);
     for (int k = 0; k < KEYED_KEYS && kind->keys[k].name; k++) {
         const struct keyed_key *const key = &kind->keys[k];
-        n += (size_t)snprintf(text + n, KEYED_TEXT - n, "%s%s=", k ? "," : "", key->name);
+        text_append(text, KEYED_TEXT, "%s%s=", k ? "," : "", key->name);
         if (key->words)
-            n += (size_t)snprintf(text + n, KEYED_TEXT - n, "%s", key->words[(int)key->usual]);
+            text_append(text, KEYED_TEXT, "%s", key->words[(int)key->usual]);
         else
-            n += (size_t)snprintf(text + n, KEYED_TEXT - n, "%g", key->usual);
-        CHECK(n < KEYED_TEXT);
+            text_append(text, KEYED_TEXT, "%g", key->usual);
     }
+    CHECK(strlen(text) < KEYED_TEXT - 1);
 }
 
 /* "z2, z5 or s5", "a whole number from 1 to 255", "a number from 0 to 1" */
 static void write_bounds(char text[KEYED_TEXT], const struct keyed_key *key)
 {
-    size_t n = 0;
-
+    *text = '\0';
     if (!key->words)
         snprintf(text, KEYED_TEXT, "a %s from %g to %.10g", key->real ? "number" : "whole number",
                  key->least, key->most);
     for (int w = 0; key->words && key->words[w]; w++)
-        n += (size_t)snprintf(text + n, KEYED_TEXT - n, "%s%s",
-                              w == 0              ? ""
-                              : key->words[w + 1] ? ", "
-                                                  : " or ",
-                              key->words[w]);
+        text_append(text, KEYED_TEXT, "%s%s",
+                    w == 0              ? ""
+                    : key->words[w + 1] ? ", "
+                                        : " or ",
+                    key->words[w]);
 }
 
 static bool read_value(double *value, const struct keyed_key *key, const char *text)

@@ -97,12 +97,12 @@ struct source_pair synthetic_pair(const struct synthetic *s)
 
 const char *synthetic_pairs(char text[KEYED_TEXT])
 {
-    size_t n = (size_t)snprintf(text, KEYED_TEXT, "--corpus");
+    int n = 0;
 
+    snprintf(text, KEYED_TEXT, "--corpus");
     for (size_t i = 0; i < ARRAY_LEN(sources); i++)
-        if (sources[i]->pair && n < KEYED_TEXT)
-            n += (size_t)snprintf(text + n, KEYED_TEXT - n,
-                                  "%s %s:", n > strlen("--corpus") ? "," : "", sources[i]->name);
+        if (sources[i]->pair)
+            text_append(text, KEYED_TEXT, "%s %s:", n++ ? "," : "", sources[i]->name);
     return text;
 }
 
