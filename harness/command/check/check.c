@@ -119,7 +119,7 @@ static void print_failure(struct check *c, const char *backend, const char *kind
 /* A folder may have files of other kinds. */
 static void say_other(struct check *c, int file)
 {
-    c->files.other[file] = true;
+    c->files.at[file].other = true;
     if (c->protocol)
         protocol_write(c->protocol, &(struct err){""}, "other %d", file);
 }
@@ -129,15 +129,15 @@ static void check_golden(struct check *c, const struct engine *g)
     c->total = c->files.n;
     for (int i = 0; i < c->files.n; i++) {
         struct err e;
-        if (!say_now(c, g->backend->name, c->files.at[i], ""))
+        if (!say_now(c, g->backend->name, c->files.at[i].path, ""))
             continue;
-        const enum status st = golden_run(g, c->files.at[i], &c->tally, print_verdict, c, &e);
+        const enum status st = golden_run(g, c->files.at[i].path, &c->tally, print_verdict, c, &e);
         if (st == E_UNSUPPORTED && c->files.folder)
             say_other(c, i);
-        if (st == OK || c->files.other[i])
+        if (st == OK || c->files.at[i].other)
             continue;
         c->bad_files++;
-        print_failure(c, g->backend->name, "golden", c->files.at[i], NULL, e.msg);
+        print_failure(c, g->backend->name, "golden", c->files.at[i].path, NULL, e.msg);
     }
 }
 
@@ -390,7 +390,7 @@ static void hear(void *arg, const char *name, const char *value)
     }
     const int file = atoi(value);
     if (strcmp(name, "other") == 0 && file >= 0 && file < c->files.n)
-        c->files.other[file] = true;
+        c->files.at[file].other = true;
     if (strcmp(name, "tally") == 0)
         sscanf(value, "%d %d %d %d %d", &t->tensors, &t->passed, &t->failed, &t->skipped,
                &c->bad_files);
@@ -471,7 +471,7 @@ static int summary(const struct check *c)
     int others = 0;
 
     for (int i = 0; i < c->files.n; i++)
-        others += c->files.other[i];
+        others += c->files.at[i].other;
     const int files = c->files.n - others;
 
     findings_end(c->opt, c->failures);

@@ -3,6 +3,7 @@
  * A golden file, those of a folder, and those of folders of published models in it. */
 #include "golden_files.h"
 #include "harness/util/fileio.h"
+#include "harness/util/grow.h"
 #include "variants/model/import/published.h"
 
 #include <dirent.h>
@@ -14,7 +15,9 @@
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    const struct golden_file *const x = a, *const y = b;
+
+    return strcmp(x->path, y->path);
 }
 
 /* The golden file of a published model's folder. */
@@ -22,13 +25,8 @@ static int by_name(const void *a, const void *b)
 
 static void add(struct golden_files *f, const char *path)
 {
-    if ((f->n & (f->n - 1)) == 0) { /* full: there is room for the next power of two */
-        const size_t n = 2 * (size_t)max_int(1, f->n);
-        NEED(f->at = realloc(f->at, n * sizeof(*f->at)));
-        NEED(f->other = realloc(f->other, n * sizeof(*f->other)));
-    }
-    f->other[f->n] = false;
-    f->at[f->n++] = need_text("%s", path);
+    GROW_SMALL(f->at, f->n);
+    f->at[f->n++] = (struct golden_file){.path = need_text("%s", path)};
 }
 
 /* dir/name, if it is there; with `among` only if that is there, too. */
@@ -101,7 +99,6 @@ enum status golden_files_list(struct golden_files *f, const char *path, struct e
 void golden_files_free(struct golden_files *f)
 {
     for (int i = 0; i < f->n; i++)
-        free(f->at[i]);
+        free(f->at[i].path);
     free(f->at);
-    free(f->other);
 }

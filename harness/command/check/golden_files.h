@@ -6,8 +6,10 @@
 #include "variants/base/base.h"
 
 struct golden_files {
-    char **at;
-    bool *other; /* of a kind that `make golden` reads */
+    struct golden_file {
+        char *path;
+        bool other; /* of a kind that `make golden` reads */
+    } * at;
     int n;
     bool folder;
 };

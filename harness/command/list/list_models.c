@@ -31,7 +31,7 @@ static const struct text_table_column columns[] = {
     {.name = "source"},
     {.name = "why_not", .least = 20},
 };
-enum { CELLS = ARRAY_LEN(columns), MODELS = 4096 };
+enum { CELLS = ARRAY_LEN(columns) };
 
 /* Numbers of a model; 0 where it cannot be one. */
 static size_t parameters(const struct config *c)
@@ -90,36 +90,25 @@ static bool looks_like_one(const char *path, const char *name)
     return ends;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static enum status list_folder(struct text_table *t, const char *dir, struct err *e)
 {
-    char **const names = need_room(MODELS, sizeof(*names));
-    DIR *const d = opendir(dir);
+    struct dirent **entries = NULL;
+    const int n = scandir(dir, &entries, NULL, alphasort);
     enum status st = OK;
-    int n = 0;
 
-    if (!d)
+    if (n < 0)
         st =
             fail(e, E_IO, "cannot read %s: %s  -> give a folder with models", dir, strerror(errno));
-    for (const struct dirent *entry; d && n < MODELS && (entry = readdir(d));)
-        if (*entry->d_name != '.')
-            names[n++] = need_text("%s", entry->d_name);
-    if (d)
-        closedir(d);
-    qsort(names, (size_t)n, sizeof(*names), by_name);
     for (int i = 0; i < n; i++) {
+        const char *const name = entries[i]->d_name;
         char path[FILE_PATH];
-        if (st == OK)
-            st = file_join(path, dir, names[i], e);
-        if (st == OK && looks_like_one(path, names[i]))
-            add_model(t, path, names[i]);
-        free(names[i]);
+        if (st == OK && *name != '.')
+            st = file_join(path, dir, name, e);
+        if (st == OK && *name != '.' && looks_like_one(path, name))
+            add_model(t, path, name);
+        free(entries[i]);
     }
-    free(names);
+    free(entries);
     return st;
 }
 
