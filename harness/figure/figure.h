@@ -59,6 +59,12 @@ struct names;
 /* Keep only the rows that match every expression (see filter.h). E_USAGE for an invalid one. */
 enum status plot_filter(struct plot_data *d, const struct names *expressions, struct err *e);
 
+/* The machine and the program of a run; NULL: it does not say. */
+static inline const struct env_row *plot_env(const struct plot_data *d)
+{
+    return d->table[TABLE_ENV].n > 0 ? d->table[TABLE_ENV].row : NULL;
+}
+
 /* Set d->base. E_USAGE unless the program or the run has a backend of that name. */
 enum status plot_set_base(struct plot_data *d, const char *base, struct err *e);
 

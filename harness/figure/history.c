@@ -15,16 +15,11 @@
 
 enum { PANELS_MAX = 12, PANELS_ABREAST = 2, STEP_CONFIRMED = 3 };
 
-static const struct env_row *env_of(const struct plot_data *run)
-{
-    return run->table[TABLE_ENV].n > 0 ? run->table[TABLE_ENV].row : NULL;
-}
-
 static int by_date(const void *a, const void *b)
 {
     const struct plot_data *const x = *(const struct plot_data *const *)a,
                                   *const y = *(const struct plot_data *const *)b;
-    const struct env_row *const p = env_of(x), *const q = env_of(y);
+    const struct env_row *const p = plot_env(x), *const q = plot_env(y);
     const int order = strcmp(p ? p->started_at_utc : "", q ? q->started_at_utc : "");
 
     return order ? order : (x > y) - (x < y);
@@ -53,7 +48,7 @@ static void count(struct cases *c, const void *row, int run)
 /* "11-26 3a8c8df", below the axis */
 static void run_name(char text[PLOT_TEXT], const struct plot_data *run)
 {
-    const struct env_row *const env = env_of(run);
+    const struct env_row *const env = plot_env(run);
 
     snprintf(text, PLOT_TEXT, "%.5s %.7s",
              env && strlen(env->started_at_utc) > 5 ? env->started_at_utc + 5 : "",
@@ -63,7 +58,7 @@ static void run_name(char text[PLOT_TEXT], const struct plot_data *run)
 /* What its CPU is called, else the host. */
 static const char *machine_name(const struct plot_data *run, const struct latency_row *row)
 {
-    const struct env_row *const env = env_of(run);
+    const struct env_row *const env = plot_env(run);
 
     return env && env->cpu_model[0] ? env->cpu_model : row->host_id;
 }
@@ -273,7 +268,7 @@ static void take_times(struct times *t, const struct all *a, int i, int first)
 
 static void print_commit(FILE *f, const struct plot_data *run)
 {
-    const struct env_row *const env = env_of(run);
+    const struct env_row *const env = plot_env(run);
 
     fprintf(f, "%.12s (%.10s)", env && env->git_commit[0] ? env->git_commit : "an unknown commit",
             env ? env->started_at_utc : "");

@@ -134,15 +134,10 @@ static void put_script(struct page *p)
         put_own(p, scripts[i]);
 }
 
-static const struct env_row *env_of(const struct plot_data *d)
-{
-    return d->table[TABLE_ENV].n > 0 ? d->table[TABLE_ENV].row : NULL;
-}
-
 /* The run's own name, else that of its folder. */
 static void put_name(struct page *p, const struct plot_data *d)
 {
-    const struct env_row *const env = env_of(d);
+    const struct env_row *const env = plot_env(d);
     char dir[FILE_PATH];
     size_t n = strlen(strcpy(dir, d->dir)); /* NOLINT: both of FILE_PATH */
 
@@ -154,7 +149,7 @@ static void put_name(struct page *p, const struct plot_data *d)
 
 static void put_title(struct page *p) { put_name(p, p->r->run); }
 static void put_run(struct page *p) { put_name(p, p->run); }
-static void put_argv(struct page *p) { print_text(p->f, env_of(p->run)->argv); }
+static void put_argv(struct page *p) { print_text(p->f, plot_env(p->run)->argv); }
 
 static const struct figure *figure_of(const struct page *p)
 {
@@ -373,7 +368,7 @@ static bool next_run(struct page *p)
 
 static bool next_command(struct page *p)
 {
-    return first_time(&p->command) && env_of(p->run) && env_of(p->run)->argv[0];
+    return first_time(&p->command) && plot_env(p->run) && plot_env(p->run)->argv[0];
 }
 
 static bool next_unsampled(struct page *p) { return first_time(&p->unsampled) && p->no_samples[0]; }

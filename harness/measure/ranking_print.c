@@ -7,6 +7,7 @@
 #include "harness/util/units.h"
 #include "ranking_text.h"
 
+#include <csv.h>
 #include <math.h>
 #include <string.h>
 
@@ -271,14 +272,6 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
 static const char CSV_HEADER[] = "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,"
                                  "few,verdict,bits,unit,remark,clock,time_ns\n";
 
-static void csv_text(FILE *f, const char *text)
-{
-    putc('"', f);
-    for (; *text; text++)
-        fprintf(f, *text == '"' ? "\"\"" : "%c", *text);
-    putc('"', f);
-}
-
 static void csv_number(FILE *f, double x)
 {
     if (isfinite(x))
@@ -328,7 +321,7 @@ static void csv_names(FILE *f, enum ranked what, const char *setting, const char
     fputs(subject[what], f);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         putc(',', f);
-        csv_text(f, texts[i]);
+        csv_fwrite(f, texts[i], strlen(texts[i]));
     }
 }
 
