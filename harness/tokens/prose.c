@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Length of the white space (Python's \s) at `at`, in bytes; 0 = none. */
+/* Length of the white space at `at`, in bytes; 0 = none. */
 static size_t white(const char *at, const char *end)
 {
     size_t length;
@@ -15,7 +15,7 @@ static size_t white(const char *at, const char *end)
     if (at >= end)
         return 0;
     const int32_t c = utf8_next(at, (size_t)(end - at), &length);
-    return is_white(c) || (c >= 0x1c && c <= 0x1f) ? length : 0;
+    return is_white_or_separates(c) ? length : 0;
 }
 
 size_t prose_words(const char *text, size_t n)
@@ -135,37 +135,21 @@ bool document_next(struct documents *d, const char **text, size_t *n)
 
 /* ---- WikiText ------------------------------------------------------------------------------ */
 
-/* *text becomes what was written to f. */
-static enum status take(FILE *f, struct bytes *now, struct bytes *text, struct err *e)
+static void take(struct bytes *text, struct bytes now)
 {
-    const enum status st = bytes_close(f, now, e);
-
-    if (st != OK)
-        return st;
     free(text->data);
-    *text = *now;
-    return OK;
+    *text = now;
 }
 
 static enum status replace(struct bytes *text, const char *from, const char *to, struct err *e)
 {
-    const char *const end = text->data + text->n;
-    const size_t length = strlen(from);
-    const char *at = text->data, *found;
     struct bytes now;
 
-    if (!memmem(at, text->n, from, length))
+    if (!memmem(text->data, text->n, from, strlen(from)))
         return OK;
-    FILE *const f = bytes_open(&now, e);
-    if (!f)
-        return E_NOMEM;
-    while ((found = memmem(at, (size_t)(end - at), from, length))) {
-        fwrite(at, 1, (size_t)(found - at), f);
-        fputs(to, f);
-        at = found + length;
-    }
-    fwrite(at, 1, (size_t)(end - at), f);
-    return take(f, &now, text, e);
+    TRY(bytes_replace(&now, text->data, text->n, from, to, e));
+    take(text, now);
+    return OK;
 }
 
 /* No white space inside such brackets or quotes: the first that closes ends them. */
@@ -200,7 +184,9 @@ static enum status tighten(struct bytes *text, char open, char close, struct err
         fputc(close, f);
         at = to + 1;
     }
-    return take(f, &now, text, e);
+    TRY(bytes_close(f, &now, e));
+    take(text, now);
+    return OK;
 }
 
 /* The pattern "/' [0-9]/", slashes included, whose replacement is literal. */

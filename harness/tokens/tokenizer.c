@@ -254,25 +254,6 @@ static enum status encode_normal(struct tokenizer *t, const char *text, size_t n
     return OK;
 }
 
-static enum status replace(const char *text, size_t n, const char *from, const char *to,
-                           struct bytes *out, struct err *e)
-{
-    const size_t length = strlen(from);
-    FILE *const f = bytes_open(out, e);
-
-    if (!f)
-        return E_NOMEM;
-    for (size_t at = 0; at < n;) {
-        const bool here = n - at >= length && memcmp(text + at, from, length) == 0;
-        if (here)
-            fputs(to, f);
-        else
-            putc(text[at], f);
-        at += here ? length : 1;
-    }
-    return bytes_close(f, out, e);
-}
-
 static enum status prepend(const char *text, size_t n, const char *front, struct bytes *out,
                            struct err *e)
 {
@@ -302,7 +283,7 @@ static enum status normalize_by(const struct normalizer *by, const char *text, s
     if (by->kind == NORMALIZE_PREPEND)
         return prepend(text, n, by->to, out, e);
     if (by->kind == NORMALIZE_REPLACE)
-        return replace(text, n, by->from, by->to, out, e);
+        return bytes_replace(out, text, n, by->from, by->to, e);
     return is_composed(text, n) ? prepend(text, n, "", out, e) : unicode_compose(out, text, n, e);
 }
 

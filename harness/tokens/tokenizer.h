@@ -15,6 +15,8 @@ struct ids {
     size_t unknown; /* words that stand as <unk> because a list lacks them */
 };
 
+enum status ids_append(struct ids *out, int32_t id, struct err *e);
+
 /* The tokenizer of a folder, or of a GGUF file. E_IO naming it. */
 enum status tokenizer_open(struct tokenizer **t, const char *dir, struct err *e);
 void tokenizer_close(struct tokenizer *t); /* NULL: nothing */

@@ -92,6 +92,18 @@ static int32_t token_of(const struct tokenizer *t, const json_t *j, const char *
 }
 
 /* What the files beside tokenizer.json name, programs add to it, and cut out of texts. */
+static enum status check_is_added(const struct tokenizer *t, const char *file, const char *text,
+                                  struct err *e)
+{
+    return json_object_get(t->added, text)
+               ? OK
+               : tokenizer_fail(
+                     t, E_IO, e,
+                     "%s names \"%.40s\", which is none of its added tokens  -> files of "
+                     "one tokenizer",
+                     file, text);
+}
+
 static enum status check_named(const struct tokenizer *t, const char *file, const json_t *token,
                                struct err *e)
 {
@@ -101,13 +113,8 @@ static enum status check_named(const struct tokenizer *t, const char *file, cons
 
     if (!text || !*text)
         return OK;
+    TRY(check_is_added(t, file, text, e));
     const json_t *const added = json_object_get(t->added, text);
-    if (!added)
-        return tokenizer_fail(
-            t, E_IO, e,
-            "%s names \"%.40s\", which is none of its added tokens  -> files of one "
-            "tokenizer",
-            file, text);
     for (size_t i = 0; json_is_object(token) && i < ARRAY_LEN(flags); i++)
         if (flag_of(token, flags[i], false) != flag_of(added, flags[i], false))
             return tokenizer_fail(
@@ -166,12 +173,8 @@ static enum status check_added_file(const struct tokenizer *t, struct err *e)
 
     json_object_foreach(j, text, id)
     {
-        if (st == OK && !json_object_get(t->added, text))
-            st =
-                tokenizer_fail(t, E_IO, e,
-                               "%s names \"%.40s\", which is none of its added tokens  -> files of "
-                               "one tokenizer",
-                               file, text);
+        if (st == OK)
+            st = check_is_added(t, file, text, e);
     }
     json_decref(j);
     return st;

@@ -72,25 +72,6 @@ static json_t *cutters(const struct rules *r)
     return json_pack("{s:s,s:o}", "type", "Sequence", "pretokenizers", list);
 }
 
-/* Spaces of tokens that are cut out, which some converters write as in the vocabulary, are those of
- * texts. NULL without memory. */
-static char *with_spaces(const char *text)
-{
-    char *const to = strdup(text), *out = to;
-
-    for (const char *at = text; to && *at; at++) {
-        const bool block = strncmp(at, LOWER_BLOCK, strlen(LOWER_BLOCK)) == 0;
-        *out++ = *at;
-        if (block) {
-            out[-1] = ' ';
-            at += strlen(LOWER_BLOCK) - 1;
-        }
-    }
-    if (to)
-        *out = '\0';
-    return to;
-}
-
 /* Do tokens that are cut out take the white space behind them? No key says so: as in llama.cpp, those
  * of models that are called Phi-3 do. */
 static bool takes_white(const json_t *keys)
@@ -138,10 +119,12 @@ static enum status put_tokens(const struct tokenizer *t, json_t *vocab, json_t *
     for (size_t i = 0; i < json_array_size(tokens); i++) {
         const json_int_t kind = json_integer_value(json_array_get(kinds, i));
         const char *const text = json_string_value(json_array_get(tokens, i));
-        char *const spaced = spaces && kind == TOKEN_OF_USERS ? with_spaces(text) : NULL;
-        const enum status st =
-            put_token(t, vocab, added, spaced ? spaced : text, (json_int_t)i, kind, rstrip, e);
-        free(spaced);
+        struct bytes spaced = {0};
+        if (spaces && kind == TOKEN_OF_USERS) /* some converters write them as in the vocabulary */
+            TRY(bytes_replace(&spaced, text, strlen(text), LOWER_BLOCK, " ", e));
+        const enum status st = put_token(t, vocab, added, spaced.data ? spaced.data : text,
+                                         (json_int_t)i, kind, rstrip, e);
+        free(spaced.data);
         TRY(st);
     }
     return OK;

@@ -101,5 +101,3 @@ enum status tokenizer_words(const struct tokenizer *t, const char *text, size_t 
 /* Words with blanks between them, a line end for <eos>. */
 enum status tokenizer_join(const struct tokenizer *t, const int32_t *ids, size_t n,
                            struct bytes *out, struct err *e);
-
-enum status ids_append(struct ids *out, int32_t id, struct err *e);

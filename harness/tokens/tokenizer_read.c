@@ -5,6 +5,7 @@
  * are nearly right. */
 #include "tokenizer_json.h"
 
+#include "harness/util/grow.h"
 #include "variants/base/gguf.h"
 
 #include <stdlib.h>
@@ -71,12 +72,9 @@ static enum status read_normalizer(struct tokenizer *t, const json_t *j, struct 
 static enum status add_cut(struct tokenizer *t, struct cuts *to, bool normal, const char *text,
                            size_t n, int32_t id, const json_t *how, struct err *e)
 {
-    struct cut *const grown = realloc(to->v, (size_t)(to->n + 1) * sizeof(*grown));
     struct bytes made = {0};
 
-    if (!grown)
-        return tokenizer_no_memory(t, e);
-    to->v = grown;
+    TRY(GROW(to->v, to->n, e));
     if (normal) {
         TRY(tokenizer_normalize(t, text, n, &made, e));
     } else {

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Python's: White_Space, and four separators. */
-static bool separates(int32_t c) { return is_white(c) || (c >= 0x1c && c <= 0x1f); }
-
 /* A word a line. */
 static enum status put_lines(struct tokenizer *t, const struct bytes *text, struct err *e)
 {
@@ -71,7 +68,7 @@ enum status tokenizer_words(const struct tokenizer *t, const char *text, size_t 
     for (const char *at = text; at < end; at += length) {
         const int32_t c = utf8_next(at, (size_t)(end - at), &length);
         const bool ends = c == '\n' || c == '\r';
-        if (!separates(c)) {
+        if (!is_white_or_separates(c)) {
             word = inside ? word : at;
             inside = true;
             continue;

@@ -76,6 +76,8 @@ bool is_white(int32_t c)
            c == 0x205f || c == 0x3000;
 }
 
+bool is_white_or_separates(int32_t c) { return is_white(c) || (c >= 0x1c && c <= 0x1f); }
+
 /* Symbols that are alphabetic: letters in circles and squares. */
 static bool is_framed_letter(int32_t c)
 {

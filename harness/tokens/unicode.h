@@ -16,8 +16,9 @@ size_t utf8_valid(const char *text, size_t n);
 /* The text with U+FFFD for each part that is no UTF-8. */
 enum status utf8_replace(struct bytes *out, const char *text, size_t n, struct err *e);
 
-/* The 25 characters of White_Space. */
+/* The 25 characters of White_Space; Python's \s has four separators besides. */
 bool is_white(int32_t c);
+bool is_white_or_separates(int32_t c);
 
 /* \w of expressions: alphabetic characters, marks, decimal digits, connectors, joiners (Unicode
  * Technical Standard 18, annex C). */

@@ -5,7 +5,6 @@
 #include "generate.h"
 #include "harness/machine/clock.h"
 #include "harness/tokens/tokenizer.h"
-#include "harness/util/grow.h"
 #include "harness/util/signals.h"
 #include "sampler.h"
 #include "score.h"
@@ -38,17 +37,6 @@ struct generator {
 
 /* ---- tokens and text ---------------------------------------------------------------------- */
 
-/* There is room for one more afterwards, even with none. */
-static enum status add_ids(struct ids *to, const int32_t *ids, size_t n, struct err *e)
-{
-    TRY(GROW(to->v, to->n, e));
-    for (size_t i = 0; i < n; i++) {
-        to->v[to->n++] = ids[i];
-        TRY(GROW(to->v, to->n, e));
-    }
-    return OK;
-}
-
 static enum status read_bytes(struct generator *t, const struct bytes *text, struct err *e)
 {
     enum { BYTES = 256 };
@@ -58,9 +46,8 @@ static enum status read_bytes(struct generator *t, const struct bytes *text, str
                     "checkpoint %s has %d tokens (%s) that are not text  -> use a model of a text, "
                     "or add its --tokenizer",
                     t->o->ckpt, t->subject.config.V, t->subject.unit);
-    TRY(add_ids(&t->ids, NULL, 0, e));
     for (size_t i = 0; i < text->n; i++)
-        TRY(add_ids(&t->ids, &(int32_t){(unsigned char)text->data[i]}, 1, e));
+        TRY(ids_append(&t->ids, (unsigned char)text->data[i], e));
     return OK;
 }
 
@@ -104,7 +91,8 @@ static enum status read_prompt(struct generator *t, const struct weights *w,
                     "published with",
                     t->o->ckpt, tokenizer_vocab(t->tokenizer), t->subject.config.V);
     const int32_t *const front = tokenizer_prefix(t->tokenizer, &n);
-    TRY(add_ids(&t->ids, front, (size_t)n, e));
+    for (int i = 0; i < n; i++)
+        TRY(ids_append(&t->ids, front[i], e));
     if (!t->o->ignore_eos)
         TRY(find_ends(t, folder, e));
     TRY(tokenizer_encode(t->tokenizer, text->data, text->n, &t->ids, e));
@@ -288,7 +276,7 @@ static enum status choose_on(struct generator *t, struct generated *out, struct 
         if (ends_text(t, id))
             out->ended = ENDED_TOKEN;
         else
-            TRY(add_ids(&t->ids, &id, 1, e));
+            TRY(ids_append(&t->ids, id, e));
     }
     out->decode_ns = (double)(clock_wall_ns() - start) - out->prompt_ns;
     return OK;

@@ -87,17 +87,10 @@ static enum status find_front(struct maker *m, struct err *e)
     return OK;
 }
 
-static enum status add_id(struct maker *m, int32_t id, struct err *e)
-{
-    TRY(GROW(m->ids.v, m->ids.n, e));
-    m->ids.v[m->ids.n++] = id;
-    return OK;
-}
-
 static enum status add_front(struct maker *m, struct err *e)
 {
     for (int i = 0; i < m->n_front; i++)
-        TRY(add_id(m, m->front[i], e));
+        TRY(ids_append(&m->ids, m->front[i], e));
     return OK;
 }
 
@@ -106,7 +99,7 @@ static enum status encode(struct maker *m, const char *text, size_t n, struct er
     if (m->tokenizer)
         return tokenizer_encode(m->tokenizer, text, n, &m->ids, e);
     for (size_t i = 0; i < n; i++)
-        TRY(add_id(m, (unsigned char)text[i], e));
+        TRY(ids_append(&m->ids, (unsigned char)text[i], e));
     return OK;
 }
 
