@@ -7,6 +7,7 @@
 #include "op_inner.h"
 
 #include "harness/machine/clock.h"
+#include "harness/measure/stats.h"
 #include "harness/util/units.h"
 #include "variants/backends/library/benchkernel.h"
 #include "variants/backends/outside.h"
@@ -294,13 +295,6 @@ static bool small_case(struct judge *j, int at, uint32_t chance)
 
 /* ---- a large case, again and again ---------------------------------------------------------- */
 
-static int by_size(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-
-    return (a > b) - (a < b);
-}
-
 /* Other numbers in the same places. */
 static void renew(struct trial *t)
 {
@@ -434,7 +428,7 @@ static void large_case(struct judge *j, int at)
         for (int i = 0; i < SAME; i++)
             same[i] = timed(j, t, out);
         const double wall = (double)(clock_wall_ns() - start) * 1e-6, used = cpu_ms() - cpu;
-        qsort(same, SAME, sizeof(*same), by_size);
+        stats_sort(same, SAME);
         look_at_threads(j, wall > 5 ? used / wall : 0);
         for (int i = 0; i < NEW; i++) {
             renew(t);

@@ -33,14 +33,6 @@ static bool refuse_unchecked(const struct run *r)
     return r->unchecked > 0;
 }
 
-/* Reading, `compare` chooses rows by --filter; a sweep with a baseline has filtered its cases. */
-static enum status filter_runs(const struct options *o, struct run *old, struct run *new,
-                               struct err *e)
-{
-    TRY(run_filter(old, &o->filters, e));
-    return new ? run_filter(new, &o->filters, e) : OK;
-}
-
 static void note_unsampled(const struct run *r)
 {
     if (r->latency.n > 0 && r->samples.n == 0)
@@ -120,7 +112,9 @@ static enum status compare_read(const struct options *o, struct run *old, struct
 {
     struct comparisons c = {0};
 
-    TRY(filter_runs(o, old, new, e));
+    /* A sweep with a baseline has filtered its cases. */
+    TRY(run_filter(old, &o->filters, e));
+    TRY(run_filter(new, &o->filters, e));
     if (refuse_unchecked(old) || refuse_unchecked(new)) {
         *code = EXIT_NOT_TRUSTWORTHY;
         return OK;
@@ -167,7 +161,7 @@ static enum status compare_axis_of(const struct options *o, struct run *run, int
 {
     struct comparisons c = {0};
 
-    TRY(filter_runs(o, run, NULL, e));
+    TRY(run_filter(run, &o->filters, e));
     if (refuse_unchecked(run)) {
         *code = EXIT_NOT_TRUSTWORTHY;
         return OK;

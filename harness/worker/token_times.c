@@ -40,6 +40,12 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void times_sort(double *ns, size_t n)
+{
+    if (n > 0)
+        qsort(ns, n, sizeof(*ns), by_size);
+}
+
 /* The smallest that a share q of them does not exceed. */
 static double quantile(const struct token_times *t, double q)
 {
@@ -50,8 +56,7 @@ void token_times_put(struct token_times *t, struct sample *s)
 {
     if (t->runs > 0)
         s->first_ns = t->first_ns / t->runs;
-    if (t->n > 0)
-        qsort(t->ns, t->n, sizeof(*t->ns), by_size);
+    times_sort(t->ns, t->n);
     s->token_ns = quantile(t, 0.5);
     s->token_p99_ns = quantile(t, 0.99);
     t->n = 0;

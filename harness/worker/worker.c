@@ -206,13 +206,6 @@ static enum status first_run(struct worker *s, struct err *e)
     return st;
 }
 
-static int by_size(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-
-    return (a > b) - (a < b);
-}
-
 /* The median time of the copies of a forward pass; NAN where it has none of its own. */
 static double time_gather(struct job *j)
 {
@@ -226,7 +219,7 @@ static double time_gather(struct job *j)
         job_gather(j);
         ns[i] = (double)(clock_wall_ns() - start);
     }
-    qsort(ns, TIMES, sizeof(*ns), by_size);
+    times_sort(ns, TIMES);
     return ns[TIMES / 2];
 }
 

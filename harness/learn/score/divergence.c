@@ -3,6 +3,7 @@
  * The Kullback-Leibler divergences of a text, kept a token each, for their mean and quantile. */
 #include "divergence.h"
 
+#include "harness/learn/source/pairs.h"
 #include "harness/measure/stats.h"
 
 #include <math.h>
@@ -19,15 +20,6 @@ enum status divergence_room(struct divergence *d, size_t more, struct err *e)
     d->kl = grown;
     d->room = room;
     return OK;
-}
-
-static int most_likely(const float *x, int V)
-{
-    int at = 0;
-
-    for (int i = 1; i < V; i++)
-        at = x[i] > x[at] ? i : at;
-    return at;
 }
 
 /* ln sum exp x, whose largest is x[most]. */

@@ -4,6 +4,7 @@
 #include "heads.h"
 
 #include "energy.h"
+#include "harness/measure/stats.h"
 #include "harness/util/fileio.h"
 #include "harness/util/grow.h"
 #include "harness/util/text_table.h"
@@ -45,22 +46,15 @@ static double entropy(const double *p, int n)
     return sum;
 }
 
-static int falling(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-
-    return (a < b) - (a > b);
-}
-
 /* The least number of keys that have SHARE of the probability; sorts p. */
 static int keys_of_share(double *p, int n)
 {
     double sum = 0;
     int keys = 0;
 
-    qsort(p, (size_t)n, sizeof(*p), falling);
+    stats_sort(p, n);
     while (keys < n && sum < SHARE)
-        sum += p[keys++];
+        sum += p[n - ++keys];
     return keys;
 }
 

@@ -3,6 +3,7 @@
  * Greedy and random choice of the next token: temperature, top k (Fan et al. 2018,
  * arXiv:1805.04833) and top p (Holtzman et al. 2019, arXiv:1904.09751). */
 #include "sampler.h"
+#include "harness/learn/source/pairs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,16 +31,6 @@ static int order(const void *a, const void *b)
     return x->id - y->id;
 }
 
-static int32_t largest(const float *logits, int V)
-{
-    int at = 0;
-
-    for (int i = 1; i < V; i++)
-        if (logits[i] > logits[at])
-            at = i;
-    return at;
-}
-
 /* Of the first n, p as they are among all of these; returns how many have the share top_p. */
 static int weigh(const struct sampler *s, int n)
 {
@@ -61,7 +52,7 @@ int32_t sampler_next(const struct sampler *s, const float *logits, double u)
         s->all[i] = (struct candidate){.logit = (double)logits[i], .id = i};
     }
     if (s->temperature == 0)
-        return largest(logits, s->V);
+        return most_likely(logits, s->V);
     qsort(s->all, (size_t)s->V, sizeof(*s->all), order);
     const int n = weigh(s, s->top_k > 0 && s->top_k < s->V ? s->top_k : s->V);
     double sum = 0, passed = 0;

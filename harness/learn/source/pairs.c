@@ -38,17 +38,21 @@ void pairs_read(const struct pairs *p, const uint8_t *text, size_t i, int32_t *s
     }
 }
 
+int most_likely(const float *logits, int V)
+{
+    int at = 0;
+
+    for (int v = 1; v < V; v++)
+        at = logits[v] > logits[at] ? v : at;
+    return at;
+}
+
 int pairs_right(const float *logits, const int32_t *targets, int n, int V)
 {
     int right = 0;
 
-    for (int k = 0; k < n; k++) {
-        const float *const row = logits + (ptrdiff_t)k * V;
-        int most = 0;
-        for (int v = 1; v < V; v++)
-            most = row[v] > row[most] ? v : most;
-        right += most == targets[k];
-    }
+    for (int k = 0; k < n; k++)
+        right += most_likely(logits + (ptrdiff_t)k * V, V) == targets[k];
     return right;
 }
 
