@@ -157,8 +157,7 @@ static enum status add_word(struct options *o, const char *word, bool first, str
         o->command_given = true;
         return OK;
     }
-    if (GROW(o->words.v, o->words.n, e) != OK)
-        return E_NOMEM;
+    TRY(GROW(o->words.v, o->words.n, e));
     o->words.v[o->words.n++] = word;
     return OK;
 }

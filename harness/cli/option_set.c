@@ -40,11 +40,9 @@ static enum status add_name(const struct assignment *s, const char *text, size_t
 
     if (words && word_index(name, words) < 0)
         return unknown_word(e, s->label, name, words, NULL);
-    for (int i = 0; i < list->n; i++)
-        if (strcmp(list->v[i], name) == 0)
-            return OK;
-    if (GROW(list->v, list->n, e) != OK)
-        return E_NOMEM;
+    if (names_have(list, name))
+        return OK;
+    TRY(GROW(list->v, list->n, e));
     list->v[list->n++] = name;
     return OK;
 }

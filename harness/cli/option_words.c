@@ -25,8 +25,7 @@ static enum status insert(struct words *w, int at, const struct word *new, struc
 {
     if (w->n == WORDS_MAX)
         return fail(e, E_USAGE, "more than %d words of options  -> use fewer @files", WORDS_MAX);
-    if (GROW(w->v, w->n, e) != OK)
-        return E_NOMEM;
+    TRY(GROW(w->v, w->n, e));
     memmove(w->v + at + 1, w->v + at, (size_t)(w->n - at) * sizeof(*w->v));
     w->v[at] = *new;
     w->n++;

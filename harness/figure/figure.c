@@ -210,20 +210,13 @@ enum status plot_check_names(const struct names *wanted, struct err *e)
 
     for (int i = 0; i < figure_count; i++)
         names[i] = figures[i].name;
-    for (int k = 0; k < wanted->n; k++) {
-        int i = 0;
-        while (i < figure_count && strcmp(names[i], wanted->v[k]) != 0)
-            i++;
-        if (i == figure_count)
+    for (int k = 0; k < wanted->n; k++)
+        if (word_index(wanted->v[k], names) < 0)
             return unknown_word(e, "figure", wanted->v[k], names, "bench plot --help");
-    }
     return OK;
 }
 
 bool plot_is_wanted(const struct figure *f, const struct names *names)
 {
-    for (int i = 0; i < names->n; i++)
-        if (strcmp(names->v[i], f->name) == 0)
-            return true;
-    return names->n == 0 && !f->several;
+    return names_have(names, f->name) || (names->n == 0 && !f->several);
 }

@@ -182,10 +182,7 @@ static void add_implementations(const char **names, int *n, const struct backend
     const struct attn_impl *const *impl = attention_of(b);
 
     for (; impl && *impl; impl++) {
-        int i = 0;
-        while (i < *n && strcmp(names[i], (*impl)->name) != 0)
-            i++;
-        if (i < *n)
+        if (word_index((*impl)->name, names) >= 0)
             continue;
         CHECK(*n < MAX_LOOKUP);
         names[(*n)++] = (*impl)->name;
@@ -200,18 +197,15 @@ enum status lookup_impl(const struct options *opt, struct err *e)
 
     if (!opt->impl)
         return OK;
-    const enum status st = lookup_backends(chosen, &n, opt, e);
-    if (st != OK)
-        return st;
+    TRY(lookup_backends(chosen, &n, opt, e));
     const bool reference_alone = n == 1 && chosen[0] == &backend_ref;
     for (int i = 0; !reference_alone && i < n; i++)
         add_implementations(names, &n_names, chosen[i]);
     for (int i = 0; reference_alone && backends[i]; i++)
         add_implementations(names, &n_names, backends[i]);
-    for (int i = 0; i < n_names; i++)
-        if (strcmp(names[i], opt->impl) == 0)
-            return OK;
-    return unknown_word(e, "implementation", opt->impl, names, NULL);
+    return word_index(opt->impl, names) >= 0
+               ? OK
+               : unknown_word(e, "implementation", opt->impl, names, NULL);
 }
 
 const struct backend *lookup_fastest(const struct backend *const *list, enum elem elem)

@@ -38,22 +38,12 @@ struct maker {
     enum status st; /* and its status */
 };
 
-static bool asks_kind(const struct options *opt, const char *name)
-{
-    for (int i = 0; i < opt->mem_kinds.n; i++)
-        if (strcmp(opt->mem_kinds.v[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* Does a list mean this backend for a case? `auto` and `fast` mean one that adds a type only for
  * cases of that type. */
 static bool asks_backend(const struct options *opt, const struct bench_case *c)
 {
-    for (int i = 0; i < opt->backends.n; i++)
-        if (strcmp(opt->backends.v[i], c->backend->name) == 0)
-            return true;
-    return backend_acting(c->backend, c->config.dtype) == c->backend;
+    return names_have(&opt->backends, c->backend->name) ||
+           backend_acting(c->backend, c->config.dtype) == c->backend;
 }
 
 /* The kind that `auto` stands for. A training step runs the context of a sum again, as `train` does. */
@@ -83,7 +73,7 @@ static bool apart(const struct bench_case *c)
 static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
                         const struct bench_case *c)
 {
-    const bool any = asks_kind(opt, "auto"), all = c->mem == MEM_ALL;
+    const bool any = names_have(&opt->mem_kinds, "auto"), all = c->mem == MEM_ALL;
     const enum context context = workload_context(c->workload);
     int n = 0;
 
@@ -98,7 +88,7 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     const struct mem *const of = context == CONTEXT_ROWS ? &mem_segment : c->variant->mem;
     for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
         if (mem_can(of, k) && (!all || k == MEM_STATE) &&
-            (asks_kind(opt, mem_kind_name[k]) || (any && k == usual_kind(of, c))))
+            (names_have(&opt->mem_kinds, mem_kind_name[k]) || (any && k == usual_kind(of, c))))
             out[n++] = k;
     return n;
 }
@@ -109,7 +99,7 @@ static enum mem_kind kind_in_vain(const struct options *opt, enum workload w)
     enum mem_kind k = MEM_NONE;
 
     while (workload_context(w) != CONTEXT_KEYS && k + 1 < MEM_KIND_COUNT &&
-           !asks_kind(opt, mem_kind_name[k]))
+           !names_have(&opt->mem_kinds, mem_kind_name[k]))
         k++;
     return k;
 }
@@ -230,13 +220,6 @@ static const char *why_not_narrow_kv(const struct bench_case *c)
                : "unsupported: no keys and values are cached";
 }
 
-static const char *why_not_any_narrow(const struct bench_case *c)
-{
-    const char *const weights = why_not_narrow(c);
-
-    return weights ? weights : why_not_narrow_kv(c);
-}
-
 static bool passes(const struct maker *m, const struct bench_case *c)
 {
     for (int i = 0; i < m->opt->filters.n; i++)
@@ -254,8 +237,7 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
         return OK;
     if (!c->unsupported)
         TRY(config_check(&c->config, e));
-    if (GROW(p->cases, p->n, e) != OK)
-        return E_NOMEM;
+    TRY(GROW(p->cases, p->n, e));
     c->repro = case_repro(c, &m->preset);
     snprintf(c->case_id, sizeof(c->case_id), "%016llx",
              (unsigned long long)XXH3_64bits(c->repro, strlen(c->repro)));
@@ -342,7 +324,8 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         if (here.row)
             note(m, &c, here, E_UNSUPPORTED, more.msg);
         m->any = m->any || (!none && !here.row); /* of another type it is */
-        c.unsupported = none ? none : here.row ? here.row : why_not_any_narrow(&c);
+        const char *const narrow = why_not_narrow(&c);
+        c.unsupported = none ? none : here.row ? here.row : narrow ? narrow : why_not_narrow_kv(&c);
         TRY(push(m, &c, e));
     }
     return OK;

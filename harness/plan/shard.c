@@ -29,10 +29,8 @@ enum status plan_keep_shard(struct plan *p, const char *shard, struct err *e)
 {
     struct shard_of keep;
     int kept = 0, last = -1;
-    const enum status st = shard_read(&keep, shard, p->n > 0 ? p->groups : 0, e);
 
-    if (st != OK)
-        return st;
+    TRY(shard_read(&keep, shard, p->n > 0 ? p->groups : 0, e));
     p->groups = 0;
     for (int k = 0; k < p->n; k++) {
         if (p->cases[k].group % keep.n != keep.i) {

@@ -24,6 +24,9 @@ static enum status zst_missing(struct err *e)
                 "zstd was not built in  -> install libzstd-dev and run make again, or --raw csv");
 }
 
+/* What a piece of the stream ends. */
+enum zst_then { GO_ON, FLUSH, END };
+
 #if HAVE_ZSTD
 enum { LEVEL = 3 };
 
@@ -47,10 +50,12 @@ static enum status zst_open(struct samples *s, struct err *e)
     return OK;
 }
 
-/* how: ZSTD_e_continue, ZSTD_e_flush or ZSTD_e_end. */
-static enum status zst_put(struct samples *s, const char *data, size_t n, ZSTD_EndDirective how,
+static enum status zst_put(struct samples *s, const char *data, size_t n, enum zst_then then,
                            struct err *e)
 {
+    static const ZSTD_EndDirective means[] = {
+        [GO_ON] = ZSTD_e_continue, [FLUSH] = ZSTD_e_flush, [END] = ZSTD_e_end};
+    const ZSTD_EndDirective how = means[then];
     ZSTD_inBuffer in = {data, n, 0};
     size_t left;
 
@@ -63,21 +68,6 @@ static enum status zst_put(struct samples *s, const char *data, size_t n, ZSTD_E
             append_write(&s->out, s->room, out.pos);
     } while (how == ZSTD_e_continue ? in.pos < in.size : left > 0);
     return append_status(&s->out, e);
-}
-
-static enum status zst_append(struct samples *s, const char *data, size_t n, struct err *e)
-{
-    return zst_put(s, data, n, ZSTD_e_continue, e);
-}
-
-static enum status zst_flush(struct samples *s, struct err *e)
-{
-    return zst_put(s, NULL, 0, ZSTD_e_flush, e);
-}
-
-static enum status zst_end(struct samples *s, struct err *e)
-{
-    return zst_put(s, NULL, 0, ZSTD_e_end, e);
 }
 
 static void zst_free(struct samples *s)
@@ -140,12 +130,11 @@ static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
 }
 #else
 static enum status zst_open(struct samples *s, struct err *e) { return zst_missing(e); }
-static enum status zst_append(struct samples *s, const char *data, size_t n, struct err *e)
+static enum status zst_put(struct samples *s, const char *data, size_t n, enum zst_then then,
+                           struct err *e)
 {
     return zst_missing(e);
 }
-static enum status zst_flush(struct samples *s, struct err *e) { return zst_missing(e); }
-static enum status zst_end(struct samples *s, struct err *e) { return zst_missing(e); }
 static void zst_free(struct samples *s) { (void)s; }
 static enum status zst_pack(struct bytes *out, const char *data, size_t n, struct err *e)
 {
@@ -179,7 +168,7 @@ static enum status put_line(struct samples *s, const struct sample_row *row, str
 
     table_bytes(&line, table, row);
     if (s->raw == RAW_ZST) {
-        st = zst_append(s, line.data, line.n, e);
+        st = zst_put(s, line.data, line.n, GO_ON, e);
     } else {
         append_write(&s->out, line.data, line.n);
         st = append_status(&s->out, e);
@@ -300,7 +289,7 @@ enum status samples_write(struct samples *s, const struct sample_row *row, struc
     if (s->raw != RAW_ZST || ++s->pending < FLUSH_ROWS)
         return OK;
     s->pending = 0;
-    return zst_flush(s, e);
+    return zst_put(s, NULL, 0, FLUSH, e);
 }
 
 enum status samples_flush(struct samples *s, struct err *e)
@@ -310,7 +299,7 @@ enum status samples_flush(struct samples *s, struct err *e)
         return OK;
     s->pending = 0;
     if (s->raw == RAW_ZST)
-        st = zst_flush(s, e);
+        st = zst_put(s, NULL, 0, FLUSH, e);
     append_sync(&s->out);
     return st == OK ? append_status(&s->out, e) : st;
 }
@@ -319,7 +308,7 @@ enum status samples_close(struct samples *s, struct err *e)
 {
     enum status st = OK;
     if (s->out.fd >= 0 && s->raw == RAW_ZST && s->out.st == OK)
-        st = zst_end(s, e);
+        st = zst_put(s, NULL, 0, END, e);
     if (s->out.fd >= 0)
         append_sync(&s->out);
     zst_free(s);

@@ -15,6 +15,14 @@ struct item {
     int lo, hi;        /* bounds of every value */
 };
 
+bool names_have(const struct names *n, const char *word)
+{
+    for (int i = 0; i < n->n; i++)
+        if (strcmp(n->v[i], word) == 0)
+            return true;
+    return false;
+}
+
 /* Digits, of which some may stand behind a point, and suffix of [from, end); false if it is not a whole
  * number. Saturates far above every bound. */
 static bool scan_number(long long *out, const char *from, const char *end)

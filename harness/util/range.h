@@ -17,6 +17,8 @@ struct ints {
     int n;
 };
 
+bool names_have(const struct names *n, const char *word);
+
 enum {
     VALUE_MAX = 1 << 28, /* tokens: twice this fits an int */
     VALUES_MAX = 4096,   /* per option */

@@ -79,9 +79,7 @@ enum status protocol_read(struct protocol *t, char *line, struct err *e)
         }
         if (t->n == sizeof(t->buf))
             return fail(e, E_CHILD, "sent a line of over %d characters", PROTOCOL_LINE);
-        const enum status st = wait_for(t, e);
-        if (st != OK)
-            return st;
+        TRY(wait_for(t, e));
         const ssize_t n = read(t->fd, t->buf + t->n, sizeof(t->buf) - t->n);
         if (n < 0 && errno == EINTR)
             continue;

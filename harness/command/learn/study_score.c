@@ -37,9 +37,7 @@ enum status study_read_curve(struct study_row *row, const char *ckpt, struct err
 
     if (snprintf(path, sizeof(path), "%s.%s", ckpt, tables[TABLE_TRAIN].file) >= FILE_PATH)
         return file_fail(e, "read", ckpt, ENAMETOOLONG);
-    const enum status st = table_read(&curve, &tables[TABLE_TRAIN], path, e);
-    if (st != OK)
-        return st;
+    TRY(table_read(&curve, &tables[TABLE_TRAIN], path, e));
     row->cpu_pct = cpu_pct(&curve);
     if (curve.n > 0) {
         const struct train_row *const last = (const struct train_row *)curve.row + curve.n - 1;

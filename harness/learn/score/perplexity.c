@@ -470,8 +470,7 @@ static enum status f32_first(struct names *types, struct err *e)
             return OK;
         first = here;
     }
-    if (GROW(types->v, types->n, e) != OK)
-        return E_NOMEM;
+    TRY(GROW(types->v, types->n, e));
     types->v[types->n++] = first;
     return OK;
 }

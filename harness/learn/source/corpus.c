@@ -55,10 +55,8 @@ static enum status generate(struct corpus *c, const char *text, enum split split
                             struct err *e)
 {
     const size_t n = max_bytes > 0 ? max_bytes : SOURCE_TOKENS;
-    const enum status st = synthetic_parse(&c->synthetic, text, e);
 
-    if (st != OK)
-        return st;
+    TRY(synthetic_parse(&c->synthetic, text, e));
     void *map = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return fail(e, E_NOMEM, "text %s: no memory for %zu symbols  -> lower --bytes", text, n);
@@ -81,11 +79,7 @@ enum status corpus_open(struct corpus *c, const char *path, enum split split, si
     if (max_bytes > 0 && max_bytes < FEWEST)
         return fail(e, E_USAGE, "text %s: --bytes %zu is too few  -> use %d or more, or 0 for all",
                     path, max_bytes, FEWEST);
-    const enum status st =
-        generated ? generate(c, path, split, max_bytes, e) : map_text(c, path, max_bytes, e);
-    if (st != OK)
-        return st;
-
+    TRY(generated ? generate(c, path, split, max_bytes, e) : map_text(c, path, max_bytes, e));
     c->name = strdup(slash ? slash + 1 : path);
     if (!c->name) {
         corpus_close(c);

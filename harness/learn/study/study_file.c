@@ -113,8 +113,7 @@ static enum status add_item(struct study_items *list, const struct line *l, cons
     for (int i = 0; i < list->n; i++)
         if (strcmp(list->v[i].name, name) == 0)
             return fail(e, E_USAGE, "%s %s twice  -> choose another name", l->key, name);
-    if (GROW(list->v, list->n, e) != OK)
-        return E_NOMEM;
+    TRY(GROW(list->v, list->n, e));
     list->v[list->n++] = (struct study_item){name, words, l->number, -1, -1};
     return OK;
 }
@@ -195,8 +194,7 @@ static enum status add_corpus(const struct line *l, const struct study_corpus *c
         if (s->corpora[i].is_task != c->is_task)
             return fail(e, E_USAGE, "corpus and task exclude each other  -> make a study of each");
     }
-    if (GROW(s->corpora, s->n_corpora, e) != OK)
-        return E_NOMEM;
+    TRY(GROW(s->corpora, s->n_corpora, e));
     s->corpora[s->n_corpora++] = *c;
     return OK;
 }
@@ -248,8 +246,7 @@ static enum status add_rate(struct line *l, const char *text, struct err *e)
     for (int i = 0; i < s->n_rates; i++)
         if (s->rates[i] == rate)
             return fail(e, E_USAGE, "rate %s twice  -> give each once", text);
-    if (GROW(s->rates, s->n_rates, e) != OK)
-        return E_NOMEM;
+    TRY(GROW(s->rates, s->n_rates, e));
     s->rates[s->n_rates++] = rate;
     return OK;
 }
