@@ -86,8 +86,7 @@ static enum status set_text(const struct assignment *s, struct err *e)
                    ? fail(e, E_USAGE, "unknown %s \"%.64s\"  -> give the %s", s->label, s->value,
                           spec->doc)
                    : unknown_word(e, s->label, s->value, spec->words, NULL);
-    if (check_text(s, e) != OK)
-        return E_USAGE;
+    TRY(check_text(s, e));
     *(const char **)field(s) = options_keep(s->o, s->value, strlen(s->value));
     return OK;
 }
@@ -139,7 +138,6 @@ static enum status set_choice(const struct assignment *s, struct err *e)
     struct assignment one = *s;
     struct option_spec spec = *s->spec;
     bool on = false;
-    enum status st;
 
     one.spec = &spec;
     spec.words = choice_words(spec.row, words) ? words : NULL;
@@ -149,16 +147,16 @@ static enum status set_choice(const struct assignment *s, struct err *e)
         ((struct names *)field(s))->n = 0;
     switch (spec.row->codec) {
     case CODEC_FLAG:
-        st = truth(s, &on, e);
-        return st == OK && on ? add_name(s, "1", 1, e) : st;
+        TRY(truth(s, &on, e));
+        return on ? add_name(s, "1", 1, e) : OK;
     case CODEC_INT:
         return set_numbers(s, e);
     case CODEC_REAL:
-        st = check_text(s, e);
-        return st == OK ? set_names(s, e) : st;
+        TRY(check_text(s, e));
+        return set_names(s, e);
     default:
-        st = check_text(s, e);
-        return st == OK ? add_name(s, s->value, strlen(s->value), e) : st;
+        TRY(check_text(s, e));
+        return add_name(s, s->value, strlen(s->value), e);
     }
 }
 
@@ -303,7 +301,8 @@ static enum status set_kind(const struct assignment *s, enum option_source from,
     case KIND_FILTER:
         if (s->replace)
             ((struct names *)field(s))->n = 0;
-        return check_text(s, e) == OK ? add_name(s, s->value, strlen(s->value), e) : E_USAGE;
+        TRY(check_text(s, e));
+        return add_name(s, s->value, strlen(s->value), e);
     case KIND_CHOICE:
         return set_choice(s, e);
     case KIND_RESUME:

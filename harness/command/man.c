@@ -4,6 +4,7 @@
  * and options that help prints, so that both say the same. */
 #include "harness/cli/build.h"
 #include "harness/cli/exit_code.h"
+#include "harness/util/text.h"
 #include "help.h"
 
 #include <stdlib.h>
@@ -12,28 +13,12 @@
  * backslashes and dashes anywhere. */
 static void put(FILE *f, const char *text)
 {
+    static const struct text_escape escapes[] = {{"\\", "\\e"},  {"-", "\\-"},   {"~", "\\(ti"},
+                                                 {"^", "\\(ha"}, {"'", "\\(aq"}, {NULL, NULL}};
+
     if (*text == '.' || *text == '\'')
         fputs("\\&", f);
-    for (; *text; text++)
-        switch (*text) {
-        case '\\':
-            fputs("\\e", f);
-            break;
-        case '-':
-            fputs("\\-", f);
-            break;
-        case '~':
-            fputs("\\(ti", f);
-            break;
-        case '^':
-            fputs("\\(ha", f);
-            break;
-        case '\'':
-            fputs("\\(aq", f);
-            break;
-        default:
-            fputc(*text, f);
-        }
+    text_print_escaped(f, text, escapes);
 }
 
 static void put_line(FILE *f, const char *text)

@@ -178,9 +178,7 @@ static enum status check_disjoint(const struct merge *m, enum table_id t, struct
 
     for (int i = 0; i < m->n; i++)
         total += rows_of(&m->shard[i], t)->n;
-    struct claim *claim = calloc(total + 1, sizeof(*claim));
-    if (!claim)
-        return fail(e, E_NOMEM, "no memory for %zu rows", total);
+    struct claim *const claim = need_room(total + 1, sizeof(*claim));
     for (int i = 0; i < m->n; i++)
         for (size_t k = 0; k < rows_of(&m->shard[i], t)->n; k++) {
             const char *row = (const char *)rows_of(&m->shard[i], t)->row + k * tables[t].row_size;

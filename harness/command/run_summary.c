@@ -40,11 +40,11 @@ void say_same_models(struct session *s, const struct plan *plan)
 static bool all_are_of(const struct rows *latency, const char *variant)
 {
     const struct latency_row *const row = latency->row;
-    bool all = true;
 
     for (size_t i = 0; i < latency->n; i++)
-        all = all && strcmp(row[i].variant, variant) == 0;
-    return all;
+        if (strcmp(row[i].variant, variant) != 0)
+            return false;
+    return true;
 }
 
 /* "perplexity: 1.563 per symbol with 512 tokens of context, 1.492 at best", of what text below it: the

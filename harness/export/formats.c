@@ -84,14 +84,11 @@ static const char *row_name(char buf[2 * LINE_SIZE], const struct run *r, const 
 
 static void put_label(FILE *f, const char *between, const char *name, const char *value)
 {
+    static const struct text_escape escapes[] = {
+        {"\"", "\\\""}, {"\\", "\\\\"}, {"\n", "\\n"}, {NULL, NULL}};
+
     fprintf(f, "%s%s=\"", between, name);
-    for (; *value; value++)
-        if (*value == '"' || *value == '\\')
-            fprintf(f, "\\%c", *value);
-        else if (*value == '\n')
-            fputs("\\n", f);
-        else
-            fputc(*value, f);
+    text_print_escaped(f, value, escapes);
     fputc('"', f);
 }
 
@@ -179,24 +176,16 @@ void export_openmetrics(FILE *f, const struct run *r, const struct measures *m)
 
 static void put_xml(FILE *f, const char *text)
 {
-    for (; *text; text++)
-        switch (*text) {
-        case '&':
-            fputs("&amp;", f);
-            break;
-        case '<':
-            fputs("&lt;", f);
-            break;
-        case '>':
-            fputs("&gt;", f);
-            break;
-        case '"':
-            fputs("&quot;", f);
-            break;
-        default:
-            if ((unsigned char)*text >= ' ') /* XML has no control characters */
-                fputc(*text, f);
-        }
+    static const struct text_escape escapes[] = {
+        {"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {NULL, NULL}};
+
+    for (; *text; text++) {
+        const struct text_escape *const is = text_escape_at(escapes, text);
+        if (is)
+            fputs(is->as, f);
+        else if ((unsigned char)*text >= ' ') /* XML has no control characters */
+            fputc(*text, f);
+    }
 }
 
 /* The element for what is not ok. */

@@ -80,11 +80,11 @@ static const struct study_row *trained(const struct plot_data *d, const void *ro
 static bool sizes_differ(const struct plot_data *d)
 {
     const struct study_row *const r = d->table[TABLE_STUDY].row;
-    bool differ = false;
 
     for (size_t i = 1; i < d->table[TABLE_STUDY].n; i++)
-        differ = differ || strcmp(r[i].size, r[0].size) != 0;
-    return differ;
+        if (strcmp(r[i].size, r[0].size) != 0)
+            return true;
+    return false;
 }
 
 /* Shapes below each other, backends side by side, a series per variant and its choices. A contender

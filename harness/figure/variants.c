@@ -34,11 +34,10 @@ static int bar_kind(const struct ranking *r, int i, int shape)
 
 static bool by_cpu(const struct ranking *r, int shape)
 {
-    bool cpu = false;
-
     for (int i = 0; i < r->n; i++)
-        cpu = cpu || (r->v[i].place[shape].row && change_by_cpu(&r->v[i].place[shape].change));
-    return cpu;
+        if (r->v[i].place[shape].row && change_by_cpu(&r->v[i].place[shape].change))
+            return true;
+    return false;
 }
 
 static int by_time(const void *a, const void *b)

@@ -261,21 +261,19 @@ static enum status run_rounds(struct session *m, int first, int last)
 
 static bool all_live(const struct session *m, int first, int last)
 {
-    bool all = true;
-
     for (int i = first; i < last; i++)
-        all = all && m->runs[i].live;
-    return all;
+        if (!m->runs[i].live)
+            return false;
+    return true;
 }
 
 /* Was no block of this round disturbed? It is the last of every side. */
 static bool round_is_good(const struct session *m, int first, int last)
 {
-    bool good = true;
-
     for (int i = first; i < last; i++)
-        good = good && !m->runs[i].samples[m->runs[i].out->samples - 1].disturbed;
-    return good;
+        if (m->runs[i].samples[m->runs[i].out->samples - 1].disturbed)
+            return false;
+    return true;
 }
 
 /* Sides that stop together. */

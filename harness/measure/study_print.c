@@ -218,20 +218,18 @@ static void add_row(struct text_table *t, const struct study_verdicts *v,
 /* Of any row that has one: the first may have failed. */
 static bool of_a_task(const struct study_verdicts *v)
 {
-    bool is_task = false;
-
     for (int i = 0; i < v->n; i++)
-        is_task = is_task || v->v[i].is_task;
-    return is_task;
+        if (v->v[i].is_task)
+            return true;
+    return false;
 }
 
 static bool any_not_shown(const struct study_verdicts *v)
 {
-    bool any = false;
-
     for (int i = 0; i < v->n; i++)
-        any = any || v->v[i].verdict == STUDY_NOT_SHOWN;
-    return any;
+        if (v->v[i].verdict == STUDY_NOT_SHOWN)
+            return true;
+    return false;
 }
 
 /* Once, of a contender that has the same parameters on all texts. */

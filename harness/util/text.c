@@ -36,6 +36,26 @@ void text_join(char *buf, size_t size, const char *with, const char *text)
         text_append(buf, size, "%s%s", *buf ? with : "", text);
 }
 
+const struct text_escape *text_escape_at(const struct text_escape *escapes, const char *at)
+{
+    for (; escapes->is; escapes++)
+        if (strncmp(at, escapes->is, strlen(escapes->is)) == 0)
+            return escapes;
+    return NULL;
+}
+
+void text_print_escaped(FILE *f, const char *text, const struct text_escape *escapes)
+{
+    while (*text) {
+        const struct text_escape *const e = text_escape_at(escapes, text);
+        if (e)
+            fputs(e->as, f);
+        else
+            fputc(*text, f);
+        text += e ? strlen(e->is) : 1;
+    }
+}
+
 void text_print_quoted(FILE *f, const char *src)
 {
     char escape[PRINTABLE_ESCAPE];

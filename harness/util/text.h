@@ -19,6 +19,16 @@ void text_join(char *buf, size_t size, const char *with, const char *text);
  * $'...' as bash reads it if it has control characters or bytes that are not UTF-8. */
 char *text_exact(const char *src);
 
+/* What stands for a part of a text in another format; a list ends with NULL. */
+struct text_escape {
+    const char *is, *as;
+};
+/* The one whose part begins there, or NULL. */
+const struct text_escape *text_escape_at(const struct text_escape *escapes, const char *at);
+
+/* Print a text with those in place of its parts. */
+void text_print_escaped(FILE *f, const char *text, const struct text_escape *escapes);
+
 /* Print $'...'. */
 void text_print_quoted(FILE *f, const char *src);
 

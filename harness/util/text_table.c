@@ -101,34 +101,32 @@ static void print_csv(FILE *f, const char *text, bool alone)
         fputs(text, f);
 }
 
-struct escape {
-    const char *is, *as;
-};
-static const struct escape md_escapes[] = {{"|", "\\|"}, {"\n", " "}, {"\r", " "}, {NULL, NULL}};
+static const struct text_escape md_escapes[] = {
+    {"|", "\\|"}, {"\n", " "}, {"\r", " "}, {NULL, NULL}};
 /* "[" would be an option of the line end before it. */
-static const struct escape tex_escapes[] = {{"\\", "\\textbackslash{}"},
-                                            {"&", "\\&"},
-                                            {"%", "\\%"},
-                                            {"$", "\\$"},
-                                            {"#", "\\#"},
-                                            {"_", "\\_"},
-                                            {"{", "\\{"},
-                                            {"}", "\\}"},
-                                            {"~", "\\textasciitilde{}"},
-                                            {"^", "\\textasciicircum{}"},
-                                            {"<", "\\textless{}"},
-                                            {">", "\\textgreater{}"},
-                                            {"|", "\\textbar{}"},
-                                            {"[", "{[}"},
-                                            {"±", "$\\pm$"},
-                                            {"·", "$\\cdot$"},
-                                            {"\n", " "},
-                                            {"\r", " "},
-                                            {NULL, NULL}};
+static const struct text_escape tex_escapes[] = {{"\\", "\\textbackslash{}"},
+                                                 {"&", "\\&"},
+                                                 {"%", "\\%"},
+                                                 {"$", "\\$"},
+                                                 {"#", "\\#"},
+                                                 {"_", "\\_"},
+                                                 {"{", "\\{"},
+                                                 {"}", "\\}"},
+                                                 {"~", "\\textasciitilde{}"},
+                                                 {"^", "\\textasciicircum{}"},
+                                                 {"<", "\\textless{}"},
+                                                 {">", "\\textgreater{}"},
+                                                 {"|", "\\textbar{}"},
+                                                 {"[", "{[}"},
+                                                 {"±", "$\\pm$"},
+                                                 {"·", "$\\cdot$"},
+                                                 {"\n", " "},
+                                                 {"\r", " "},
+                                                 {NULL, NULL}};
 
 /* Bytes that are no text become escapes, but not in LaTeX, which would read them as commands; there a
  * number has a minus, not a hyphen. */
-static void print_escaped(FILE *f, const char *text, const struct escape *escapes)
+static void print_escaped(FILE *f, const char *text, const struct text_escape *escapes)
 {
     const bool tex = escapes == tex_escapes;
     const char *const begin = text;
@@ -136,14 +134,12 @@ static void print_escaped(FILE *f, const char *text, const struct escape *escape
     while (*text) {
         const bool minus = tex && *text == '-' && isdigit((unsigned char)text[1]) &&
                            (text == begin || strchr(" [(", text[-1]));
-        const struct escape *e = escapes;
+        const struct text_escape *const e = text_escape_at(escapes, text);
         char other[PRINTABLE_ESCAPE] = "?";
         size_t n = printable_length(text);
-        while (e->is && strncmp(text, e->is, strlen(e->is)) != 0)
-            e++;
         if (minus) {
             fputs("$-$", f);
-        } else if (e->is) {
+        } else if (e) {
             n = strlen(e->is);
             fputs(e->as, f);
         } else if (n > 0) {

@@ -311,11 +311,10 @@ static bool weights_of(const struct variant *v, const struct options *o, char pa
 /* Is there a case whose context is a past, as that of a scored text is? */
 static bool is_planned(const struct plan *plan, const struct variant *v)
 {
-    bool planned = false;
-
     for (int i = 0; i < plan->n; i++)
-        planned = planned || (plan->cases[i].variant == v && plan->cases[i].workload != WORK_CROSS);
-    return planned;
+        if (plan->cases[i].variant == v && plan->cases[i].workload != WORK_CROSS)
+            return true;
+    return false;
 }
 
 enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e)

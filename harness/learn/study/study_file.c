@@ -37,8 +37,16 @@ struct line {
 
 typedef enum status set_fn(struct line *l, struct err *e);
 
+static const char *keep(struct line *l, const char *text, size_t n)
+{
+    const char *const kept = options_keep(&l->s->words, text, n);
+
+    NEED(kept);
+    return kept;
+}
+
 /* The words from `first` on, as one line. */
-static enum status join(const char **out, struct line *l, int first, struct err *e)
+static const char *join(struct line *l, int first)
 {
     struct bytes line;
     FILE *const f = bytes_begin(&line);
@@ -48,9 +56,9 @@ static enum status join(const char **out, struct line *l, int first, struct err 
         word_print(f, l->words.v[i].text, '\0');
     }
     bytes_end(f, &line);
-    *out = options_keep(&l->s->words, line.data, line.n);
+    const char *const kept = keep(l, line.data, line.n);
     free(line.data);
-    return *out ? OK : fail(e, E_NOMEM, "no memory for a study");
+    return kept;
 }
 
 static enum status one_word(const struct line *l, const char **word, struct err *e)
@@ -77,7 +85,11 @@ static enum status set_decimal(struct line *l, struct err *e)
     return decimal_parse(l->to, l->key, word, 0, 1e6, l->open, e);
 }
 
-static enum status set_words(struct line *l, struct err *e) { return join(l->to, l, 0, e); }
+static enum status set_words(struct line *l, struct err *e)
+{
+    *(const char **)l->to = join(l, 0);
+    return OK;
+}
 
 /* ---- values with names --------------------------------------------------------------------- */
 
@@ -99,8 +111,7 @@ static enum status take_name(struct line *l, const char **name, struct err *e)
     *name = "";
     if (n < 2 || word[n - 1] != ':')
         return fail(e, E_USAGE, "%s has no name  -> write %s = NAME: ...", l->key, l->key);
-    *name = options_keep(&l->s->words, word, n - 1);
-    NEED(*name);
+    *name = keep(l, word, n - 1);
     return is_name(*name)
                ? OK
                : fail(e, E_USAGE,
@@ -120,11 +131,10 @@ static enum status add_item(struct study_items *list, const struct line *l, cons
 
 static enum status set_item(struct line *l, struct study_items *list, struct err *e)
 {
-    const char *name = NULL, *words = NULL;
+    const char *name = NULL;
 
     TRY(take_name(l, &name, e));
-    TRY(join(&words, l, 1, e));
-    return add_item(list, l, name, words, e);
+    return add_item(list, l, name, join(l, 1), e);
 }
 
 static enum status set_size(struct line *l, struct err *e) { return set_item(l, &l->s->sizes, e); }
@@ -137,9 +147,7 @@ each_element(struct line *l, enum status (*add)(struct line *l, const char *elem
     for (int i = 0; i < l->words.n; i++)
         for (const char *at = l->words.v[i].text; *at; at += *at == ',') {
             const size_t n = strcspn(at, ",");
-            const char *const one = options_keep(&l->s->words, at, n);
-            if (!one)
-                return fail(e, E_NOMEM, "no memory for a study");
+            const char *const one = keep(l, at, n);
             if (*one)
                 TRY(add(l, one, e));
             at += n;
@@ -152,9 +160,7 @@ static enum status add_variant(struct line *l, const char *name, struct err *e)
     char text[128];
 
     snprintf(text, sizeof(text), "--variant %.100s", name);
-    const char *const words = options_keep(&l->s->words, text, strlen(text));
-    return words ? add_item(&l->s->variants, l, name, words, e)
-                 : fail(e, E_NOMEM, "no memory for a study");
+    return add_item(&l->s->variants, l, name, keep(l, text, strlen(text)), e);
 }
 
 /* NAME: OPTIONS, or the name of one of the registry alone. */
@@ -438,11 +444,10 @@ static enum status read_lines(struct study *s, struct err *e)
 
 bool study_scores(const struct study *s)
 {
-    bool scores = false;
-
     for (int i = 0; i < s->n_corpora; i++)
-        scores = scores || (!s->corpora[i].is_task && *s->corpora[i].test);
-    return scores;
+        if (!s->corpora[i].is_task && *s->corpora[i].test)
+            return true;
+    return false;
 }
 
 /* The rates of a search in the order of their distance from its start. */
