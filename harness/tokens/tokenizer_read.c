@@ -199,11 +199,6 @@ static enum status read_all_added(struct tokenizer *t, const json_t *list, const
 
 /* ---- files -------------------------------------------------------------------------------- */
 
-static enum status read_normalizers(struct tokenizer *t, const json_t *j, struct err *e)
-{
-    return tokenizer_parts(t, "normalizer", j, "normalizers", read_normalizer, e);
-}
-
 /* A length that texts are cut or filled to is none of a model. */
 static enum status check_lengths(const struct tokenizer *t, const json_t *all, struct err *e)
 {
@@ -247,7 +242,8 @@ static enum status read_parts(struct tokenizer *t, const json_t *all, const json
     json_t *const model = json_object_get(all, "model");
 
     TRY(check_all(t, all, e));
-    TRY(read_normalizers(t, json_object_get(all, "normalizer"), e));
+    TRY(tokenizer_parts(t, "normalizer", json_object_get(all, "normalizer"), "normalizers",
+                        read_normalizer, e));
     TRY(tokenizer_read_cutters(t, json_object_get(all, "pre_tokenizer"), e));
     TRY(tokenizer_read_model(t, model, scores, e));
     TRY(read_all_added(t, json_object_get(all, "added_tokens"), json_object_get(model, "vocab"),

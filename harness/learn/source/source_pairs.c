@@ -62,15 +62,16 @@ static void sort(const struct synthetic *s, uint8_t *y, const uint8_t *x)
             *y++ = (uint8_t)a;
 }
 
-enum target { REVERSED, TRANSLATED, SORTED };
+static bool is_reversed(const struct synthetic *s) { return s->kind == &source_reverse; }
+static bool is_sorted(const struct synthetic *s) { return s->kind == &source_sort; }
 
-static void fill(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n, enum target how)
+static void fill(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
 {
     const uint64_t symbol = rng_stream("source.pairs");
     const size_t len = count(s);
     uint8_t map[256], y[MOST_SORTED];
 
-    for (int a = 0; how == TRANSLATED && a < alphabet(s); a++)
+    for (int a = 0; s->kind == &source_translate && a < alphabet(s); a++)
         map[a] = translated(s, (uint8_t)a);
     for (size_t t = 0; t < n; t++) {
         const size_t q = t % period(s), begin = t - q, j = q - len - 1;
@@ -78,54 +79,27 @@ static void fill(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n,
             x[t] = (uint8_t)source_draw(seed, symbol, t, alphabet(s));
         else if (q == len)
             x[t] = (uint8_t)alphabet(s);
-        else if (how == SORTED) {
+        else if (is_sorted(s)) {
             if (j == 0)
                 sort(s, y, x + begin);
             x[t] = y[j];
         } else
-            x[t] = how == REVERSED ? x[begin + len - 1 - j] : map[x[begin + j]];
+            x[t] = is_reversed(s) ? x[begin + len - 1 - j] : map[x[begin + j]];
     }
-}
-
-static void fill_reverse(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
-{
-    fill(s, seed, x, n, REVERSED);
-}
-
-static void fill_translate(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
-{
-    fill(s, seed, x, n, TRANSLATED);
-}
-
-static void fill_sort(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
-{
-    fill(s, seed, x, n, SORTED);
 }
 
 /* ---- floors --------------------------------------------------------------------------------- */
 
 /* Of a target whose j-th symbol is a function of that symbol of the source. */
-static double nll_of_one(const struct synthetic *s, size_t at, size_t reach, bool reversed)
+static double nll_of_one(const struct synthetic *s, size_t at, size_t reach)
 {
     const size_t q = at % period(s), len = count(s), begin = at - q, j = q - len - 1;
 
     if (q < len)
         return log(s->value[ALPHABET]);
-    if (q == len || begin + (reversed ? len - 1 - j : j) + reach >= at)
+    if (q == len || begin + (is_reversed(s) ? len - 1 - j : j) + reach >= at)
         return 0;
     return log(s->value[ALPHABET]);
-}
-
-static double nll_reverse(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                          struct source_memo *memo)
-{
-    return nll_of_one(s, at, reach, true);
-}
-
-static double nll_translate(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                            struct source_memo *memo)
-{
-    return nll_of_one(s, at, reach, false);
 }
 
 /* What is known of a sorted text: how many symbols of its source are at most a, of those in reach;
@@ -171,8 +145,7 @@ static double chance(const struct known *k)
     return all;
 }
 
-static double nll_sort(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                       struct source_memo *memo)
+static double nll_sorted(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach)
 {
     const size_t q = at % period(s), len = count(s), begin = at - q, target = begin + len + 1;
     const size_t from = source_seen(at, reach, begin);
@@ -195,19 +168,24 @@ static double nll_sort(const struct synthetic *s, const uint8_t *x, size_t at, s
     return log(before) - log(chance(&k));
 }
 
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
+                  struct source_memo *memo)
+{
+    return is_sorted(s) ? nll_sorted(s, x, at, reach) : nll_of_one(s, at, reach);
+}
+
 /* ---- the sources ---------------------------------------------------------------------------- */
 
-#define PAIRS(its_name, its_about, most, its_fill, its_nll)                                        \
+#define PAIRS(its_name, its_about, most)                                                           \
     {                                                                                              \
         .name = (its_name), .about = (its_about),                                                  \
         .keys = {{"n", 16, 1, (most), false, NULL}, {"alphabet", 16, 2, 255, false, NULL}},        \
-        .vocab = vocab, .fill = (its_fill), .nll = (its_nll), .answers = answers, .pair = pair,    \
+        .vocab = vocab, .fill = fill, .nll = nll, .answers = answers, .pair = pair,                \
     }
 
 const struct source_kind source_reverse =
-    PAIRS("reverse", "n symbols, then the same from the end", 1 << 15, fill_reverse, nll_reverse);
+    PAIRS("reverse", "n symbols, then the same from the end", 1 << 15);
 const struct source_kind source_translate =
-    PAIRS("translate", "n symbols, then each of them as another, always the same", 1 << 15,
-          fill_translate, nll_translate);
+    PAIRS("translate", "n symbols, then each of them as another, always the same", 1 << 15);
 const struct source_kind source_sort =
-    PAIRS("sort", "n symbols, then the same in order", MOST_SORTED, fill_sort, nll_sort);
+    PAIRS("sort", "n symbols, then the same in order", MOST_SORTED);
