@@ -5,8 +5,8 @@
 
 #include "clock.h"
 #include "harness/util/fileio.h"
-#include "harness/util/suggest.h"
 #include "harness/util/text.h"
+#include "harness/util/units.h"
 #include "variants/base/cpu.h"
 
 #include <dirent.h>
@@ -159,44 +159,15 @@ static void host_hash(const struct env_facts *f, char *buf, size_t size)
     snprintf(buf, size, "%016llx", (unsigned long long)XXH3_64bits(text, (size_t)n));
 }
 
-/* Schedulers and interrupts, idle states and clock rates, memory, weaknesses of the CPU. */
-static const char *const kernel_options[] = {"mitigations",
-                                             "isolcpus",
-                                             "nohz",
-                                             "nohz_full",
-                                             "rcu_nocbs",
-                                             "rcu_nocb_poll",
-                                             "irqaffinity",
-                                             "threadirqs",
-                                             "preempt",
-                                             "skew_tick",
-                                             "nowatchdog",
-                                             "nmi_watchdog",
-                                             "nosmt",
-                                             "maxcpus",
-                                             "nr_cpus",
-                                             "idle",
-                                             "processor.max_cstate",
-                                             "intel_idle.max_cstate",
-                                             "cpuidle.off",
-                                             "intel_pstate",
-                                             "amd_pstate",
-                                             "cpufreq.default_governor",
-                                             "clocksource",
-                                             "tsc",
-                                             "no-kvmclock",
-                                             "transparent_hugepage",
-                                             "hugepages",
-                                             "hugepagesz",
-                                             "default_hugepagesz",
-                                             "numa_balancing",
-                                             "norandmaps",
-                                             "nopti",
-                                             "pti",
-                                             "spectre_v2",
-                                             "nospectre_v2",
-                                             "retbleed",
-                                             NULL};
+/* Between blanks: those of schedulers and interrupts, of idle states and clock rates, of memory, and
+ * against weaknesses of the CPU. */
+static const char kernel_options[] =
+    " isolcpus nohz nohz_full rcu_nocbs rcu_nocb_poll irqaffinity threadirqs preempt skew_tick"
+    " nowatchdog nmi_watchdog nosmt maxcpus nr_cpus"
+    " idle processor.max_cstate intel_idle.max_cstate cpuidle.off intel_pstate amd_pstate"
+    " cpufreq.default_governor clocksource tsc no-kvmclock"
+    " transparent_hugepage hugepages hugepagesz default_hugepagesz numa_balancing norandmaps"
+    " mitigations nopti pti spectre_v2 nospectre_v2 retbleed ";
 
 void env_kernel_options(char *line)
 {
@@ -204,8 +175,8 @@ void env_kernel_options(char *line)
 
     for (char *word = strtok(line, " "), *start = line; word; word = strtok(NULL, " ")) {
         const size_t n = strlen(word);
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-        if (word_index(name, kernel_options) < 0)
+        snprintf(name, sizeof(name), " %.*s ", (int)strcspn(word, "="), word);
+        if (!strstr(kernel_options, name))
             continue;
         if (to > start)
             *to++ = ' ';
@@ -295,35 +266,33 @@ int env_threads(const struct topo *t)
     return quota_threads(&q, f.allowed_cores);
 }
 
-/* "1 MiB", "48 KiB": cache sizes are whole multiples of a unit. */
-static void cache_size(size_t bytes, char *buf, size_t size)
+/* ", L2 1 MiB", ", L2 48 KiB": cache sizes are whole multiples of a unit. */
+static void append_cache(char *buf, size_t size, const char *level, size_t bytes)
 {
-    const size_t mib = (size_t)1 << 20;
+    const size_t mib = (size_t)1 << 20, kib = (size_t)1 << 10;
+    const bool large = bytes % mib == 0;
 
-    if (bytes % mib == 0)
-        snprintf(buf, size, "%zu MiB", bytes / mib);
-    else
-        snprintf(buf, size, "%zu KiB", bytes / 1024);
+    if (bytes)
+        text_append(buf, size, ", %s %zu %s", level, bytes / (large ? mib : kib),
+                    large ? "MiB" : "KiB");
 }
 
 void env_summary(const struct env_facts *f, char *buf, size_t size)
 {
     const struct topo_facts *const t = &f->topo;
-    char cpus[TEXT_SIZE + 32], l2[24], l3[24];
+    const int cores = t->allowed_cores;
 
+    snprintf(buf, size, "%s, ", f->row.cpu_model);
     if (f->row.hypervisor[0])
-        snprintf(cpus, sizeof(cpus), "%d vCPU (%s)", t->allowed_cpus, f->row.hypervisor);
-    else if (t->smt)
-        snprintf(cpus, sizeof(cpus), "%d core%s, %d threads", t->allowed_cores,
-                 t->allowed_cores == 1 ? "" : "s", t->allowed_cpus);
+        text_append(buf, size, "%d vCPU (%s)", t->allowed_cpus, f->row.hypervisor);
     else
-        snprintf(cpus, sizeof(cpus), "%d core%s", t->allowed_cores,
-                 t->allowed_cores == 1 ? "" : "s");
-    cache_size(t->l2_bytes, l2, sizeof(l2));
-    cache_size(t->l3_bytes, l3, sizeof(l3));
-    snprintf(buf, size, "%s, %s, %d NUMA node%s%s%s%s%s, %s", f->row.cpu_model, cpus, t->numa_nodes,
-             t->numa_nodes == 1 ? "" : "s", t->l2_bytes ? ", L2 " : "", t->l2_bytes ? l2 : "",
-             t->l3_bytes ? ", L3 " : "", t->l3_bytes ? l3 : "", f->row.isa);
+        text_append(buf, size, "%d core%s", cores, plural(cores));
+    if (!f->row.hypervisor[0] && t->smt)
+        text_append(buf, size, ", %d threads", t->allowed_cpus);
+    text_append(buf, size, ", %d NUMA node%s", t->numa_nodes, plural(t->numa_nodes));
+    append_cache(buf, size, "L2", t->l2_bytes);
+    append_cache(buf, size, "L3", t->l3_bytes);
+    text_append(buf, size, ", %s", f->row.isa);
 }
 
 struct env_ticks env_ticks(void)

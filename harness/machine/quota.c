@@ -47,46 +47,41 @@ static bool has_word(const char *list, const char *word)
 }
 
 /* The path of this process's group: "0::/a/b" of version 2, "4:cpu,cpuacct:/a/b" of version 1. */
-static bool group_path(const char *root, bool two, char path[PATH])
+static bool read_group(char *line, bool two, char path[PATH])
 {
-    char file[PATH], line[PATH + 64];
-    bool found = false;
+    char *const names = strchr(line, ':'), *const at = names ? strchr(names + 1, ':') : NULL;
 
-    snprintf(file, sizeof(file), "%s/proc/self/cgroup", root);
-    FILE *const f = fopen(file, "re");
-    while (f && !found && fgets(line, sizeof(line), f)) {
-        char *const names = strchr(line, ':'), *const at = names ? strchr(names + 1, ':') : NULL;
-        if (!at)
-            continue;
-        *at = '\0';
-        found = two ? strncmp(line, "0:", 2) == 0 && names[1] == '\0' : has_word(names + 1, "cpu");
-        if (found)
-            snprintf(path, PATH, "%.*s", (int)strcspn(at + 1, "\n"), at + 1);
-    }
-    if (f)
-        fclose(f);
-    return found;
+    if (!at)
+        return false;
+    *at = '\0';
+    snprintf(path, PATH, "%.*s", (int)strcspn(at + 1, "\n"), at + 1);
+    return two ? strncmp(line, "0:", 2) == 0 && names[1] == '\0' : has_word(names + 1, "cpu");
 }
 
 /* Where groups are mounted: fields 5, and after " - " the type and, last, the options. */
-static bool mount_point(const char *root, bool two, char mount[PATH])
+static bool read_mount(char *line, bool two, char mount[PATH])
 {
-    char line[2 * PATH], type[64], options[PATH];
+    const char *const rest = strstr(line, " - ");
+    char type[64], options[PATH];
+
+    if (!rest || sscanf(line, "%*s %*s %*s %*s %4095s", mount) != 1 ||
+        sscanf(rest, " - %63s %*s %4095s", type, options) != 2)
+        return false;
+    return two ? strcmp(type, "cgroup2") == 0
+               : strcmp(type, "cgroup") == 0 && has_word(options, "cpu");
+}
+
+/* What `read` makes of the first line that it takes. */
+static bool find_line(const char *root, const char *file, bool two,
+                      bool (*read)(char *line, bool two, char out[PATH]), char out[PATH])
+{
+    char line[2 * PATH];
     bool found = false;
 
-    snprintf(line, PATH, "%s/proc/self/mountinfo", root);
+    snprintf(line, PATH, "%s/proc/self/%s", root, file);
     FILE *const f = fopen(line, "re");
-    while (f && !found && fgets(line, sizeof(line), f)) {
-        char at[PATH] = "";
-        const char *const rest = strstr(line, " - ");
-        if (!rest || sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 ||
-            sscanf(rest, " - %63s %*s %4095s", type, options) != 2)
-            continue;
-        found = two ? strcmp(type, "cgroup2") == 0
-                    : strcmp(type, "cgroup") == 0 && has_word(options, "cpu");
-        if (found)
-            snprintf(mount, PATH, "%s%s", root, at);
-    }
+    while (f && !found && fgets(line, sizeof(line), f))
+        found = read(line, two, out);
     if (f)
         fclose(f);
     return found;
@@ -95,22 +90,22 @@ static bool mount_point(const char *root, bool two, char mount[PATH])
 /* From the group up to where it is mounted. */
 static void look(struct quota *q, const char *root, bool two)
 {
-    char path[PATH], mount[PATH], group[2 * PATH];
+    char path[PATH], mount[PATH], group[2 * PATH], *slash;
 
-    if (!group_path(root, two, path) || !mount_point(root, two, mount))
+    if (!find_line(root, "cgroup", two, read_group, path) ||
+        !find_line(root, "mountinfo", two, read_mount, mount))
         return;
-    for (bool more = true; more;) {
-        snprintf(group, sizeof(group), "%s%s", mount, path);
+    do {
+        snprintf(group, sizeof(group), "%s%s%s", root, mount, path);
         const double cpus = strlen(group) < PATH - 16 ? quota_of(group, two) : NAN;
         if (isfinite(cpus) && !(q->cpus <= cpus)) {
             q->cpus = cpus;
             snprintf(q->stat, sizeof(q->stat), "%.4000s/cpu.stat", group);
         }
-        char *const slash = strrchr(path, '/');
-        more = slash != NULL;
+        slash = strrchr(path, '/');
         if (slash)
             *slash = '\0';
-    }
+    } while (slash);
 }
 
 struct quota quota_find(const char *root)

@@ -4,132 +4,113 @@
  * allowed CPUs; nothing here touches the machine. */
 #include "topo.h"
 
+#include "harness/util/units.h"
+
 #include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* The first of the differences that is not 0. */
+static int first_difference(const int *d, size_t n)
+{
+    size_t i = 0;
+
+    while (i + 1 < n && d[i] == 0)
+        i++;
+    return d[i];
+}
+
 static int by_compact(const void *pa, const void *pb)
 {
     const struct topo_cpu *a = pa, *b = pb;
+    const int d[] = {a->sibling - b->sibling, b->kind - a->kind, a->core - b->core,
+                     a->cpu - b->cpu};
 
-    if (a->sibling != b->sibling)
-        return a->sibling - b->sibling;
-    if (a->kind != b->kind)
-        return b->kind - a->kind;
-    return a->core != b->core ? a->core - b->core : a->cpu - b->cpu;
+    return first_difference(d, ARRAY_LEN(d));
 }
 
 static int by_scatter(const void *pa, const void *pb)
 {
     const struct topo_cpu *a = pa, *b = pb;
+    const int d[] = {a->sibling - b->sibling,     b->kind - a->kind,       a->turn - b->turn,
+                     a->node_rank - b->node_rank, a->package - b->package, a->cpu - b->cpu};
 
-    if (a->sibling != b->sibling)
-        return a->sibling - b->sibling;
-    if (a->kind != b->kind)
-        return b->kind - a->kind;
-    if (a->turn != b->turn)
-        return a->turn - b->turn;
-    if (a->node_rank != b->node_rank)
-        return a->node_rank - b->node_rank;
-    return a->package != b->package ? a->package - b->package : a->cpu - b->cpu;
+    return first_difference(d, ARRAY_LEN(d));
 }
 
-/* Of cores that are unlike, the fastest, and all others. */
-enum cores { P_CORES, E_CORES };
-static const char *const cores_policy[] = {"p-cores", "e-cores"};
+/* A word of --pin: which CPUs, and in which order threads get them. */
+struct policy {
+    const char *word;
+    int (*order)(const void *, const void *);
+    bool fast, slow; /* cores of the fastest kind; of the others */
+};
+static const struct policy policies[] = {
+    {"compact", by_compact, true, true},
+    {"scatter", by_scatter, true, true},
+    {"p-cores", by_compact, true, false},
+    {"e-cores", by_compact, false, true},
+};
 
-/* The fastest kind of an allowed CPU. */
-static int fastest_kind(const struct topo *t)
+static enum status plan_policy(const struct topo *t, const struct policy *p, int threads, int *cpus,
+                               struct err *e)
 {
-    int n, fastest = 0;
-    const struct topo_cpu *const all = topo_cpus(t, &n);
-
-    for (int i = 0; i < n; i++)
-        fastest = max_int(fastest, all[i].kind);
-    return fastest;
-}
-
-/* The CPUs of these cores into `out`, which has room for all; returns their number. */
-static int select_cores(const struct topo *t, enum cores which, struct topo_cpu *out)
-{
-    const int fastest = fastest_kind(t);
-    int n, kept = 0;
-    const struct topo_cpu *const all = topo_cpus(t, &n);
-
-    for (int i = 0; i < n; i++)
-        if ((all[i].kind == fastest) == (which == P_CORES))
-            out[kept++] = all[i];
-    return kept;
-}
-
-/* Only where cores are unlike: elsewhere both words would name all cores, or none. */
-static void put_sorted(int *cpus, int threads, struct topo_cpu *from, int n,
-                       int (*order)(const void *, const void *))
-{
-    qsort(from, (size_t)n, sizeof(*from), order);
-    for (int i = 0; i < threads; i++)
-        cpus[i] = from[i].cpu;
-}
-
-static enum status plan_kind(const struct topo *t, enum cores which, int threads, int *cpus,
-                             struct err *e)
-{
+    const bool all = p->fast && p->slow;
+    int n, kept = 0, fastest = 0;
+    const struct topo_cpu *const allowed = topo_cpus(t, &n);
     struct topo_facts f;
-    int n;
 
     topo_facts(t, &f);
-    if (f.kinds < 2)
+    /* Elsewhere both words would name all cores, or none. */
+    if (!all && f.kinds < 2)
         return fail(e, E_UNSUPPORTED,
                     "--pin %s: the cores allowed here are of one kind  -> use --pin compact",
-                    cores_policy[which]);
-    topo_cpus(t, &n);
-    struct topo_cpu *const some = need_room((size_t)n, sizeof(*some));
-    n = select_cores(t, which, some);
-    if (threads <= n)
-        put_sorted(cpus, threads, some, n, by_compact);
+                    p->word);
+    struct topo_cpu *const some = need_room((size_t)n + 1, sizeof(*some));
+    for (int i = 0; i < n; i++)
+        fastest = max_int(fastest, allowed[i].kind);
+    for (int i = 0; i < n; i++)
+        if (allowed[i].kind == fastest ? p->fast : p->slow)
+            some[kept++] = allowed[i];
+    qsort(some, (size_t)kept, sizeof(*some), p->order);
+    for (int i = 0; i < min_int(threads, kept); i++)
+        cpus[i] = some[i].cpu;
     free(some);
-    return threads <= n ? OK
-                        : fail(e, E_USAGE,
-                               "%d threads wanted, --pin %s has %d CPU%s  -> use --threads %d, or "
-                               "--pin compact",
-                               threads, cores_policy[which], n, n == 1 ? "" : "s", n);
+    if (threads <= kept)
+        return OK;
+    return all ? fail(e, E_USAGE,
+                      "%d threads wanted, %d CPU%s allowed (cpuset %s)  -> use --threads %d, or "
+                      "--pin none to oversubscribe knowingly",
+                      threads, n, plural(n), f.cpuset, n)
+               : fail(e, E_USAGE,
+                      "%d threads wanted, --pin %s has %d CPU%s  -> use --threads %d, or "
+                      "--pin compact",
+                      threads, p->word, kept, plural(kept), kept);
+}
+
+/* NULL if it is not allowed. */
+static const struct topo_cpu *find_cpu(const struct topo *t, int cpu)
+{
+    int n;
+    const struct topo_cpu *const c = topo_cpus(t, &n);
+
+    for (int i = 0; i < n; i++)
+        if (c[i].cpu == cpu)
+            return &c[i];
+    return NULL;
 }
 
 bool topo_mixed(const struct topo *t, const int *cpus, int n)
 {
-    int all, kind = -1;
-    const struct topo_cpu *const c = topo_cpus(t, &all);
+    const struct topo_cpu *before = NULL, *c;
 
     for (int i = 0; i < n; i++)
-        for (int k = 0; k < all; k++)
-            if (c[k].cpu == cpus[i]) {
-                if (kind >= 0 && c[k].kind != kind)
-                    return true;
-                kind = c[k].kind;
-            }
+        if ((c = find_cpu(t, cpus[i]))) {
+            if (before && c->kind != before->kind)
+                return true;
+            before = c;
+        }
     return false;
-}
-
-static enum status plan_sorted(const struct topo *t, int (*order)(const void *, const void *),
-                               int threads, int *cpus, struct err *e)
-{
-    int n;
-    const struct topo_cpu *const all = topo_cpus(t, &n);
-
-    if (threads > n) {
-        struct topo_facts f;
-        topo_facts(t, &f);
-        return fail(e, E_USAGE,
-                    "%d threads wanted, %d CPU%s allowed (cpuset %s)  -> use --threads %d, or "
-                    "--pin none to oversubscribe knowingly",
-                    threads, n, n == 1 ? "" : "s", f.cpuset, n);
-    }
-    struct topo_cpu *const sorted = need_room((size_t)n, sizeof(*sorted));
-    memcpy(sorted, all, (size_t)n * sizeof(*sorted));
-    put_sorted(cpus, threads, sorted, n, order);
-    free(sorted);
-    return OK;
 }
 
 /* Parse digits at *text and move it after them; -1 if there are none or too many. */
@@ -143,17 +124,6 @@ static int read_number(const char **text)
     n = strtol(*text, &end, 10);
     *text = end;
     return n < INT_MAX ? (int)n : -1;
-}
-
-static bool is_allowed(const struct topo *t, int cpu)
-{
-    int n;
-    const struct topo_cpu *const c = topo_cpus(t, &n);
-
-    for (int i = 0; i < n; i++)
-        if (c[i].cpu == cpu)
-            return true;
-    return false;
 }
 
 static enum status bad_list(const char *list, struct err *e)
@@ -192,7 +162,7 @@ static enum status read_list(const struct topo *t, const char *list, int *named,
         if (lo < 0 || hi < lo || (*p && *p != ','))
             return bad_list(list, e);
         for (int cpu = lo; cpu <= hi; cpu++) {
-            if (!is_allowed(t, cpu))
+            if (!find_cpu(t, cpu))
                 return not_allowed(t, list, cpu, e);
             for (int i = 0; i < *n; i++)
                 if (named[i] == cpu)
@@ -221,7 +191,7 @@ static enum status plan_list(const struct topo *t, const char *list, int threads
         st = fail(
             e, E_USAGE,
             "%d threads wanted, --pin %s names %d CPU%s  -> use --threads %d, or name more CPUs",
-            threads, list, n, n == 1 ? "" : "s", n);
+            threads, list, n, plural(n), n);
     if (st == OK)
         memcpy(cpus, named, (size_t)threads * sizeof(*cpus));
     free(named);
@@ -232,14 +202,9 @@ enum status topo_plan(const struct topo *t, const char *policy, int threads, int
                       struct err *e)
 {
     CHECK(threads >= 1);
-    if (strcmp(policy, "compact") == 0)
-        return plan_sorted(t, by_compact, threads, cpus, e);
-    if (strcmp(policy, "scatter") == 0)
-        return plan_sorted(t, by_scatter, threads, cpus, e);
-    if (strcmp(policy, cores_policy[P_CORES]) == 0)
-        return plan_kind(t, P_CORES, threads, cpus, e);
-    if (strcmp(policy, cores_policy[E_CORES]) == 0)
-        return plan_kind(t, E_CORES, threads, cpus, e);
+    for (size_t i = 0; i < ARRAY_LEN(policies); i++)
+        if (strcmp(policy, policies[i].word) == 0)
+            return plan_policy(t, &policies[i], threads, cpus, e);
     if (strcmp(policy, "none") != 0)
         return plan_list(t, policy, threads, cpus, e);
     for (int i = 0; i < threads; i++)
