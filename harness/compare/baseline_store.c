@@ -186,19 +186,13 @@ enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const
 
 /* ---- saving and removing ------------------------------------------------------------------- */
 
+/* If it is there: samples come in one form only. */
 static enum status copy_file(const char *to, const char *from, const char *name, struct err *e)
 {
-    char source[FILE_PATH], target[FILE_PATH];
-    struct bytes data;
+    char source[FILE_PATH];
 
     TRY(file_join(source, from, name, e));
-    if (access(source, F_OK) != 0)
-        return OK; /* samples come in one form only */
-    TRY(file_join(target, to, name, e));
-    TRY(file_read(&data, source, e));
-    const enum status st = file_replace(target, data.data, data.n, e);
-    free(data.data);
-    return st;
+    return access(source, F_OK) == 0 ? file_copy(to, from, name, e) : OK;
 }
 
 enum status baseline_remove(const char *dir, struct err *e)

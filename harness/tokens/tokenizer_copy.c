@@ -7,7 +7,6 @@
 #include "variants/model/import/published.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,19 +16,6 @@ static const char *const tokenizer_files[] = {"tokenizer.json", "vocab.json", "m
 static const char *const beside_them[] = {"tokenizer_config.json", "special_tokens_map.json",
                                           "added_tokens.json", "generation_config.json",
                                           PUBLISHED_CONFIG};
-
-static enum status copy_file(const char *from, const char *to, const char *name, struct err *e)
-{
-    char a[FILE_PATH], b[FILE_PATH];
-    struct bytes text = {0};
-
-    TRY(file_join(a, from, name, e));
-    TRY(file_join(b, to, name, e));
-    TRY(file_read(&text, a, e));
-    const enum status st = file_replace(b, text.data, text.n, e);
-    free(text.data);
-    return st;
-}
 
 static enum status remove_file(const char *dir, const char *name, struct err *e)
 {
@@ -56,7 +42,7 @@ static enum status copy_files(const char *from, const char *to, const char *cons
         }
         if (mkdir(to, 0777) != 0 && errno != EEXIST)
             return file_fail(e, "create", to, errno);
-        TRY(copy_file(from, to, names[i], e));
+        TRY(file_copy(to, from, names[i], e));
         *any = true;
     }
     return OK;

@@ -263,6 +263,19 @@ enum status file_replace(const char *path, const void *data, size_t n, struct er
     return st;
 }
 
+enum status file_copy(const char *to, const char *from, const char *name, struct err *e)
+{
+    char source[FILE_PATH], target[FILE_PATH];
+    struct bytes data;
+
+    TRY(file_join(source, from, name, e));
+    TRY(file_join(target, to, name, e));
+    TRY(file_read(&data, source, e));
+    const enum status st = file_replace(target, data.data, data.n, e);
+    free(data.data);
+    return st;
+}
+
 enum status file_flush(FILE *f, const char *name, struct err *e)
 {
     errno = 0;
