@@ -4,6 +4,8 @@
 #include "prose.h"
 #include "unicode.h"
 
+#include "harness/util/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -183,8 +183,7 @@ static enum status read_layout(struct layout *l, const struct bytes *f, enum id_
 
     if (type != ID_AUTO && (npy || kind >= 0))
         return fail(e, E_USAGE,
-                    "tokens %s: its header says of which type they are  -> leave out "
-                    "--tokens-type",
+                    "tokens %s: its header says of which type they are  -> leave out --tokens-type",
                     path);
     if (l->n > f->n || l->at + l->n * (size_t)l->width != f->n)
         return bad(path, e,

@@ -5,6 +5,7 @@
 #include "tokenizer_inner.h"
 
 #include "harness/util/grow.h"
+#include "harness/util/text.h"
 #include "variants/base/gguf.h"
 #include "variants/base/lfs_pointer.h"
 
@@ -15,8 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum status tokenizer_fail(const struct tokenizer *t, enum status st, struct err *e,
-                           const char *fmt, ...)
+enum status tokenizer_bad(const struct tokenizer *t, struct err *e, const char *fmt, ...)
 {
     char what[sizeof(e->msg)];
     va_list ap;
@@ -24,7 +24,7 @@ enum status tokenizer_fail(const struct tokenizer *t, enum status st, struct err
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    return fail(e, st, "tokenizer %s: %s", t->dir, what);
+    return fail(e, E_IO, "tokenizer %s: %s", t->dir, what);
 }
 
 /* ---- opening ------------------------------------------------------------------------------ */
@@ -37,14 +37,14 @@ enum status tokenizer_file(const struct tokenizer *t, const char *name, struct b
 
     TRY(file_join(path, t->dir, name, e));
     if (stat(path, &s) == 0 && s.st_size > TOKENS_FILE_MOST)
-        return tokenizer_fail(t, E_IO, e, "%s has %lld bytes  -> use a file of at most %d", name,
-                              (long long)s.st_size, TOKENS_FILE_MOST);
+        return tokenizer_bad(t, e, "%s has %lld bytes  -> use a file of at most %d", name,
+                             (long long)s.st_size, TOKENS_FILE_MOST);
     const enum status read = file_read(out, path, e);
     if (read != OK || !is_lfs_pointer(out->data, out->n))
         return read;
     free(out->data);
     *out = (struct bytes){0};
-    return tokenizer_fail(t, E_IO, e, "%s is " LFS_POINTER_SAYS, name);
+    return tokenizer_bad(t, e, "%s is " LFS_POINTER_SAYS, name);
 }
 
 bool tokenizer_has(const struct tokenizer *t, const char *name)
@@ -63,22 +63,17 @@ static enum status read_files(struct tokenizer *t, struct err *e)
     if (tokenizer_has(t, "vocab.txt"))
         return tokenizer_read_words(t, e);
     if (tokenizer_has(t, "vocab.pkl") || tokenizer_has(t, "vocab.bin"))
-        return tokenizer_fail(t, E_IO, e,
-                              "a pickle is not read  -> give vocab.txt, one word a line");
-    return tokenizer_fail(
-        t, E_IO, e,
-        "has no tokenizer  -> add tokenizer.json, vocab.json with merges.txt, or vocab.txt");
+        return tokenizer_bad(t, e, "a pickle is not read  -> give vocab.txt, one word a line");
+    return tokenizer_bad(
+        t, e, "has no tokenizer  -> add tokenizer.json, vocab.json with merges.txt, or vocab.txt");
 }
 
 enum status tokenizer_open(struct tokenizer **t, const char *dir, struct err *e)
 {
-    struct tokenizer *const new = calloc(1, sizeof(*new));
+    struct tokenizer *const new = need_room(1, sizeof(*new));
 
     *t = NULL;
-    if (!new || !(new->dir = strdup(dir))) {
-        free(new);
-        return fail(e, E_NOMEM, "no memory for a tokenizer");
-    }
+    new->dir = need_text("%s", dir);
     new->eos = new->unk = new->begin = new->end = -1;
     enum status st = read_files(new, e);
     if (st == OK && !new->lists_words)
@@ -181,11 +176,10 @@ static enum status blanks(const struct cutter *c, const char *text, size_t n, bo
         return E_NOMEM;
     if (!begins && (c->blank == BLANK_EACH || (c->blank == BLANK_FIRST && first)))
         fputs(c->text, f);
-    for (size_t i = 0; i < n; i++)
-        if (c->replaces && text[i] == ' ')
-            fputs(c->text, f);
-        else
-            putc(text[i], f);
+    if (c->replaces)
+        text_replaced(f, text, n, " ", c->text);
+    else
+        fwrite(text, 1, n, f);
     return bytes_close(f, out, e);
 }
 

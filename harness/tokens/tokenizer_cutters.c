@@ -3,6 +3,8 @@
  * pre_tokenizer: what cuts a text into words, one cutter after the other. */
 #include "tokenizer_json.h"
 
+#include "harness/util/suggest.h"
+
 #include <string.h>
 
 /* Words by the matches of a pattern. */
@@ -13,7 +15,9 @@ static enum status cut_by(const struct tokenizer *t, struct cutter *c, const cha
     const enum status st = words_open(&c->words, pattern, literal, &why);
 
     c->words.split = split;
-    return st == OK ? OK : tokenizer_fail(t, st, e, "pre_tokenizer with the pattern %s", why.msg);
+    return st == OK
+               ? OK
+               : fail(e, st, "tokenizer %s: pre_tokenizer with the pattern %s", t->dir, why.msg);
 }
 
 static bool is_one_character(const char *text)
@@ -53,13 +57,12 @@ static enum status read_metaspace(struct tokenizer *t, const json_t *j, struct c
              {"split", MAY_FLAG | MAY_NULL}, {"add_prefix_space", MAY_FLAG | MAY_NULL},
              {"str_rep", MAY_TEXT | MAY_NULL}));
     if (!is_one_character(text) || strlen(text) >= sizeof(c->text))
-        return tokenizer_fail(t, E_IO, e,
-                              "pre_tokenizer Metaspace: \"replacement\" is not one character");
+        return tokenizer_bad(t, e, "pre_tokenizer Metaspace: \"replacement\" is not one character");
     if (!old && strcmp(scheme, "never") != 0)
-        return tokenizer_fail(t, E_IO, e,
-                              "pre_tokenizer Metaspace: add_prefix_space false and prepend_scheme "
-                              "%.20s contradict each other  -> one of them",
-                              scheme);
+        return tokenizer_bad(t, e,
+                             "pre_tokenizer Metaspace: add_prefix_space false and prepend_scheme "
+                             "%.20s contradict each other  -> one of them",
+                             scheme);
     memcpy(c->text, text, strlen(text) + 1);
     c->replaces = true;
     if (strcmp(scheme, "always") == 0)
@@ -67,38 +70,35 @@ static enum status read_metaspace(struct tokenizer *t, const json_t *j, struct c
     else if (strcmp(scheme, "first") == 0)
         c->blank = BLANK_FIRST;
     else if (strcmp(scheme, "never") != 0)
-        return tokenizer_fail(t, E_IO, e,
-                              "pre_tokenizer Metaspace with prepend_scheme \"%.20s\": not "
-                              "supported  -> always, first or never",
-                              scheme);
+        return tokenizer_bad(t, e,
+                             "pre_tokenizer Metaspace with prepend_scheme \"%.20s\": not supported "
+                             " -> always, first or never",
+                             scheme);
     /* What begins the text is said by places in the original, which these two may move. */
     if (c->blank == BLANK_FIRST && (c > t->cutter || t->n_normalizers > 0))
-        return tokenizer_fail(t, E_IO, e,
-                              "pre_tokenizer Metaspace with prepend_scheme first behind another or "
-                              "a normalizer: not supported");
+        return tokenizer_bad(t, e,
+                             "pre_tokenizer Metaspace with prepend_scheme first behind another or "
+                             "a normalizer: not supported");
     return flag_of(j, "split", true) ? cut_by(t, c, text, true, SPLIT_MERGED_WITH_NEXT, e) : OK;
 }
 
 static enum status read_split(struct tokenizer *t, const json_t *j, struct cutter *c, struct err *e)
 {
-    static const char *const splits[SPLITS] = {"Isolated", "Removed", "MergedWithPrevious",
-                                               "MergedWithNext", "Contiguous"};
+    static const char *const splits[SPLITS + 1] = {"Isolated", "Removed", "MergedWithPrevious",
+                                                   "MergedWithNext", "Contiguous"};
     const json_t *const pattern = json_object_get(j, "pattern");
     const char *const literal = word_of(pattern, "String"), *const regex =
                                                                 word_of(pattern, "Regex");
     const char *const behavior = word_of(j, "behavior");
-    int split = 0;
+    const int split = word_index(behavior, splits);
 
     TRY(KEYS(t, j, e, {"pattern", MAY_OBJECT}, {"behavior", MAY_TEXT}, {"invert", MAY_FLAG}));
     if (json_object_size(pattern) != 1 || !(*literal || *regex))
-        return tokenizer_fail(t, E_IO, e, "pre_tokenizer Split without a pattern  -> a whole file");
-    while (split < SPLITS && strcmp(splits[split], behavior) != 0)
-        split++;
-    if (split == SPLITS)
-        return tokenizer_fail(t, E_IO, e,
-                              "pre_tokenizer Split with behavior \"%.40s\": not "
-                              "supported  -> Isolated",
-                              behavior);
+        return tokenizer_bad(t, e, "pre_tokenizer Split without a pattern  -> a whole file");
+    if (split < 0)
+        return tokenizer_bad(
+            t, e, "pre_tokenizer Split with behavior \"%.40s\": not supported  -> Isolated",
+            behavior);
     c->words.invert = flag_of(j, "invert", false);
     return cut_by(t, c, *literal ? literal : regex, *literal, (enum split)split, e);
 }
@@ -117,11 +117,10 @@ static enum status read_delimiter(struct tokenizer *t, const json_t *j, struct c
     const char *const text = word_of(j, "delimiter");
 
     TRY(KEYS(t, j, e, {"delimiter", MAY_TEXT}));
-    return is_one_character(text)
-               ? cut_by(t, c, text, true, SPLIT_REMOVED, e)
-               : tokenizer_fail(t, E_IO, e,
-                                "pre_tokenizer CharDelimiterSplit: \"delimiter\" is not one "
-                                "character  -> a whole file");
+    return is_one_character(text) ? cut_by(t, c, text, true, SPLIT_REMOVED, e)
+                                  : tokenizer_bad(t, e,
+                                                  "pre_tokenizer CharDelimiterSplit: \"delimiter\" "
+                                                  "is not one character  -> a whole file");
 }
 
 static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err *e)
@@ -137,18 +136,16 @@ static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err 
     const char *const type = word_of(j, "type");
 
     if (t->bytes) /* the next one would see bytes as characters */
-        return tokenizer_fail(t, E_IO, e, "pre_tokenizer %.40s behind ByteLevel: not supported",
-                              type);
+        return tokenizer_bad(t, e, "pre_tokenizer %.40s behind ByteLevel: not supported", type);
     if (t->n_cutters == MAX_CUTTERS)
-        return tokenizer_fail(t, E_IO, e, "more than %d pre_tokenizers: not supported",
-                              MAX_CUTTERS);
+        return tokenizer_bad(t, e, "more than %d pre_tokenizers: not supported", MAX_CUTTERS);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (strcmp(kinds[i].type, type) == 0)
             return kinds[i].read(t, j, &t->cutter[t->n_cutters++], e);
-    return tokenizer_fail(t, E_IO, e,
-                          "pre_tokenizer %.40s is not supported  -> Split with its pattern, "
-                          "ByteLevel, Metaspace or Digits",
-                          type);
+    return tokenizer_bad(t, e,
+                         "pre_tokenizer %.40s is not supported  -> Split with its pattern, "
+                         "ByteLevel, Metaspace or Digits",
+                         type);
 }
 
 enum status tokenizer_read_cutters(struct tokenizer *t, const json_t *j, struct err *e)

@@ -4,6 +4,8 @@
  * not being one of these two. */
 #include "tokenizer_json.h"
 
+#include "harness/util/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,13 +59,10 @@ static void put_text(FILE *f, const struct tokenizer *t, int32_t id)
 {
     const struct token *const k = &t->vocab.token[id];
 
-    for (size_t i = 0; i < k->n; i++)
-        if (!t->bytes && strncmp(k->text + i, LOWER_BLOCK, 3) == 0) {
-            putc(' ', f);
-            i += 2;
-        } else {
-            putc(k->text[i], f);
-        }
+    if (t->bytes)
+        fwrite(k->text, 1, k->n, f);
+    else
+        text_replaced(f, k->text, k->n, LOWER_BLOCK, " ");
 }
 
 static enum status decode(const struct tokenizer *t, const int32_t *ids, size_t n,
@@ -99,10 +98,11 @@ enum status tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size
     struct bytes raw = {0};
 
     if (t->lists_words)
-        return tokenizer_fail(t, E_UNSUPPORTED, e, "words do not say what lay between them");
+        return fail(e, E_UNSUPPORTED, "tokenizer %s: words do not say what lay between them",
+                    t->dir);
     if (!t->decodes)
-        return tokenizer_fail(t, E_UNSUPPORTED, e,
-                              "decoder: not supported  -> a comparison of ids alone");
+        return fail(e, E_UNSUPPORTED,
+                    "tokenizer %s: decoder: not supported  -> a comparison of ids alone", t->dir);
     enum status st = decode(t, ids, n, &raw, e);
     if (st == OK) {
         const size_t skip = t->strips && raw.n > 0 && *raw.data == ' ';

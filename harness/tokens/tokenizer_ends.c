@@ -15,11 +15,11 @@ static enum status put_end(const struct tokenizer *t, const char *file, const ch
     const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
 
     if (value < 0 || value > INT32_MAX)
-        return tokenizer_fail(
-            t, E_IO, e, "%s: %s is not a token, nor a list of some  -> a whole file", file, key);
+        return tokenizer_bad(t, e, "%s: %s is not a token, nor a list of some  -> a whole file",
+                             file, key);
     if (out->n == MAX_ENDS)
-        return tokenizer_fail(t, E_IO, e, "%s: more than %d ids of %s: not supported", file,
-                              MAX_ENDS, key);
+        return tokenizer_bad(t, e, "%s: more than %d ids of %s: not supported", file, MAX_ENDS,
+                             key);
     out->id[out->n++] = (int32_t)value;
     return OK;
 }

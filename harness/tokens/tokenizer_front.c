@@ -10,7 +10,7 @@
 
 static enum status bad_template(const struct tokenizer *t, const char *why, struct err *e)
 {
-    return tokenizer_fail(t, E_IO, e, "post_processor %s: not supported", why);
+    return tokenizer_bad(t, e, "post_processor %s: not supported", why);
 }
 
 static enum status put_in_front(struct tokenizer *t, const json_t *j, const char *name,
@@ -24,16 +24,13 @@ static enum status put_in_front(struct tokenizer *t, const json_t *j, const char
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= t->vocab.n || !t->vocab.token[value].text ||
             t->n_prefix == MAX_PREFIX)
-            return tokenizer_fail(t, E_IO, e,
-                                  "post_processor with \"%.40s\" in front: no such token, or too "
-                                  "many",
-                                  name);
+            return tokenizer_bad(
+                t, e, "post_processor with \"%.40s\" in front: no such token, or too many", name);
         t->prefix[t->n_prefix++] = (int32_t)value;
     }
     return json_array_size(ids) > 0
                ? OK
-               : tokenizer_fail(t, E_IO, e, "post_processor with \"%.40s\", which has no ids",
-                                name);
+               : tokenizer_bad(t, e, "post_processor with \"%.40s\", which has no ids", name);
 }
 
 static enum status read_template(struct tokenizer *t, const json_t *j, struct err *e)
@@ -72,7 +69,7 @@ static enum status read_processor(struct tokenizer *t, const json_t *j, struct e
         return read_template(t, j, e);
     if (strcmp(type, "ByteLevel") == 0) /* of places, not of ids */
         return OK;
-    return tokenizer_fail(t, E_IO, e, "post_processor %.40s: not supported", type);
+    return tokenizer_bad(t, e, "post_processor %.40s: not supported", type);
 }
 
 enum status tokenizer_read_post(struct tokenizer *t, const json_t *j, struct err *e)
@@ -97,11 +94,10 @@ static enum status check_is_added(const struct tokenizer *t, const char *file, c
 {
     return json_object_get(t->added, text)
                ? OK
-               : tokenizer_fail(
-                     t, E_IO, e,
-                     "%s names \"%.40s\", which is none of its added tokens  -> files of "
-                     "one tokenizer",
-                     file, text);
+               : tokenizer_bad(t, e,
+                               "%s names \"%.40s\", which is none of its added tokens  -> files of "
+                               "one tokenizer",
+                               file, text);
 }
 
 static enum status check_named(const struct tokenizer *t, const char *file, const json_t *token,
@@ -117,10 +113,9 @@ static enum status check_named(const struct tokenizer *t, const char *file, cons
     const json_t *const added = json_object_get(t->added, text);
     for (size_t i = 0; json_is_object(token) && i < ARRAY_LEN(flags); i++)
         if (flag_of(token, flags[i], false) != flag_of(added, flags[i], false))
-            return tokenizer_fail(
-                t, E_IO, e,
-                "%s: \"%.40s\" has another %s than in tokenizer.json  -> files of "
-                "one tokenizer",
+            return tokenizer_bad(
+                t, e,
+                "%s: \"%.40s\" has another %s than in tokenizer.json  -> files of one tokenizer",
                 file, text, flags[i]);
     return OK;
 }
@@ -156,7 +151,7 @@ static enum status check_tokens(const struct tokenizer *t, const char *file, con
         const json_t *const text =
             json_is_object(value) ? json_object_get(value, "content") : value;
         if (used && !json_is_string(text) && !json_is_null(value))
-            return tokenizer_fail(t, E_IO, e, "%s: %s is not a text  -> a whole file", file, key);
+            return tokenizer_bad(t, e, "%s: %s is not a text  -> a whole file", file, key);
         if (n >= sizeof(end) - 1 && strcmp(key + n - (sizeof(end) - 1), end) == 0)
             TRY(check_named(t, file, value, e));
     }
@@ -203,8 +198,7 @@ static enum status read_ids(struct tokenizer *t, const json_t *config, struct er
         if (json_is_array(value) && json_array_size(value) > 0)
             value = json_array_get(value, 0);
         if (value && !json_is_null(value) && !json_is_integer(value))
-            return tokenizer_fail(t, E_IO, e, "config.json: %s is not a token  -> a whole file",
-                                  names[i]);
+            return tokenizer_bad(t, e, "config.json: %s is not a token  -> a whole file", names[i]);
         id = json_is_integer(value) ? json_integer_value(value) : -1;
     }
     t->begin = id >= 0 && id < t->vocab.n ? (int32_t)id : -1;
@@ -220,20 +214,18 @@ static enum status read_switches(struct tokenizer *t, const json_t *j, struct er
     for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
         const json_t *const flag = json_object_get(j, flags[i]);
         if (flag && !json_is_boolean(flag) && !json_is_null(flag))
-            return tokenizer_fail(t, E_IO, e,
-                                  "tokenizer_config.json: %s is not true or false  -> a whole file",
-                                  flags[i]);
+            return tokenizer_bad(
+                t, e, "tokenizer_config.json: %s is not true or false  -> a whole file", flags[i]);
     }
     if (t->bytes && json_is_boolean(space) &&
         json_is_true(space) != (t->cutter[t->n_cutters - 1].blank == BLANK_EACH))
-        return tokenizer_fail(
-            t, E_IO, e,
-            "tokenizer_config.json: add_prefix_space is not that of tokenizer.json "
-            " -> files of one tokenizer");
+        return tokenizer_bad(t, e,
+                             "tokenizer_config.json: add_prefix_space is not that of "
+                             "tokenizer.json  -> files of one tokenizer");
     if (flag_of(j, "add_eos_token", false))
-        return tokenizer_fail(t, E_IO, e,
-                              "tokenizer_config.json: add_eos_token puts a token behind a text: "
-                              "not supported  -> --tokens made elsewhere");
+        return tokenizer_bad(t, e,
+                             "tokenizer_config.json: add_eos_token puts a token behind a text: not "
+                             "supported  -> --tokens made elsewhere");
     if (json_is_false(bos) && t->n_prefix > 0) {
         t->n_prefix = 0;
         t->switched = SWITCHED_OFF;

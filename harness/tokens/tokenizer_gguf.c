@@ -4,6 +4,7 @@
  * are cut. They become what tokenizer.json would say. */
 #include "tokenizer_gguf_keys.h"
 
+#include "harness/util/text.h"
 #include "variants/base/gguf.h"
 
 #include <stdio.h>

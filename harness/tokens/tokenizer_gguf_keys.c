@@ -24,8 +24,8 @@ enum status gguf_key_wrong(const struct tokenizer *t, const char *key, struct er
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    return tokenizer_fail(
-        t, E_IO, e, KEY "%s %s  -> --tokenizer DIR, the folder of its tokenizer.json", key, what);
+    return tokenizer_bad(t, e, KEY "%s %s  -> --tokenizer DIR, the folder of its tokenizer.json",
+                         key, what);
 }
 
 enum status gguf_token(const struct tokenizer *t, const json_t *keys, const char *name,
@@ -134,12 +134,12 @@ static enum status check_off(const struct tokenizer *t, const json_t *keys, stru
         bool on;
         TRY(gguf_flag(t, keys, off[i], false, &on, e));
         if (on)
-            return tokenizer_fail(
-                t, E_IO, e, KEY "%s is true: not supported  -> --tokens made elsewhere", off[i]);
+            return tokenizer_bad(t, e, KEY "%s is true: not supported  -> --tokens made elsewhere",
+                                 off[i]);
     }
     if (map && (!json_is_array(map) || json_array_size(map) > 0))
-        return tokenizer_fail(
-            t, E_IO, e, KEY "precompiled_charsmap: not supported  -> --tokens made elsewhere");
+        return tokenizer_bad(t, e,
+                             KEY "precompiled_charsmap: not supported  -> --tokens made elsewhere");
     return OK;
 }
 

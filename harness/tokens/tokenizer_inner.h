@@ -73,9 +73,9 @@ struct tokenizer {
     enum switched switched;
 };
 
-/* E_IO, or another status: "tokenizer DIR: ...". */
-enum status tokenizer_fail(const struct tokenizer *t, enum status st, struct err *e,
-                           const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* E_IO: "tokenizer DIR: ...". */
+enum status tokenizer_bad(const struct tokenizer *t, struct err *e, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The text after all normalizers. */
 enum status tokenizer_normalize(const struct tokenizer *t, const char *text, size_t n,

@@ -37,20 +37,20 @@ enum status tokenizer_keys(const struct tokenizer *t, const char *what, const js
     json_t *value;
 
     if (!json_is_object(j))
-        return tokenizer_fail(t, E_IO, e, "%s is not an object  -> a whole file", what);
+        return tokenizer_bad(t, e, "%s is not an object  -> a whole file", what);
     json_object_foreach((json_t *)j, name, value)
     {
         size_t i = 0;
         while (i < n && strcmp(keys[i].name, name) != 0)
             i++;
         if (i == n)
-            return tokenizer_fail(t, E_IO, e,
-                                  "%s has the key \"%.40s\": not supported  -> a file without it, "
-                                  "or --tokens made elsewhere",
-                                  what, name);
+            return tokenizer_bad(t, e,
+                                 "%s has the key \"%.40s\": not supported  -> a file without it, "
+                                 "or --tokens made elsewhere",
+                                 what, name);
         if (!(keys[i].may & type_of(value)))
-            return tokenizer_fail(t, E_IO, e, "%s: \"%s\" is not %s  -> a whole file", what, name,
-                                  type_name(keys[i].may));
+            return tokenizer_bad(t, e, "%s: \"%s\" is not %s  -> a whole file", what, name,
+                                 type_name(keys[i].may));
     }
     return OK;
 }
@@ -67,7 +67,7 @@ static enum status parts_of(const json_t **parts, struct tokenizer *t, const cha
     *parts = json_object_get(j, list);
     return st != OK || *parts
                ? st
-               : tokenizer_fail(t, E_IO, e, "%s Sequence without %s  -> a whole file", what, list);
+               : tokenizer_bad(t, e, "%s Sequence without %s  -> a whole file", what, list);
 }
 
 enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t *j,
@@ -84,10 +84,10 @@ enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t 
         if (!is_sequence(part)) {
             TRY(read(t, part, e));
         } else if (n == DEEPEST) {
-            return tokenizer_fail(t, E_IO, e,
-                                  "%s has more than %d sequences in each other: not "
-                                  "supported  -> a file with fewer",
-                                  what, DEEPEST);
+            return tokenizer_bad(t, e,
+                                 "%s has more than %d sequences in each other: not "
+                                 "supported  -> a file with fewer",
+                                 what, DEEPEST);
         } else {
             open[n].at = 0;
             TRY(parts_of(&open[n++].parts, t, what, part, list, e));
@@ -115,6 +115,6 @@ enum status tokenizer_object(const struct tokenizer *t, const char *name, json_t
         return OK;
     json_decref(*out);
     *out = NULL;
-    return tokenizer_fail(t, E_IO, e, "%s is not a JSON object (byte %d %s)  -> give a whole file",
-                          name, why.position, why.text);
+    return tokenizer_bad(t, e, "%s is not a JSON object (byte %d %s)  -> give a whole file", name,
+                         why.position, why.text);
 }

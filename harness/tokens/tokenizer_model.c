@@ -9,7 +9,7 @@
 
 enum status tokenizer_no_memory(const struct tokenizer *t, struct err *e)
 {
-    return tokenizer_fail(t, E_NOMEM, e, "no memory for its files  -> free some memory");
+    return fail(e, E_NOMEM, "tokenizer %s: no memory for its files  -> free some memory", t->dir);
 }
 
 /* ---- bytes as characters ------------------------------------------------------------------ */
@@ -67,14 +67,13 @@ enum status tokenizer_put(struct tokenizer *t, const json_t *id, const char *tex
     struct err why;
 
     if (!json_is_integer(id))
-        return tokenizer_fail(t, E_IO, e, "token \"%.40s\" has no whole number  -> give its id",
-                              text);
+        return tokenizer_bad(t, e, "token \"%.40s\" has no whole number  -> give its id", text);
     char *const bytes = token_text(t, text, n, &length, &apart);
     if (!bytes)
         return tokenizer_no_memory(t, e);
     const enum status st = vocab_put(&t->vocab, json_integer_value(id), bytes, length, apart, &why);
     free(bytes);
-    return st == OK ? OK : tokenizer_fail(t, st, e, "%s  -> give another file", why.msg);
+    return st == OK ? OK : fail(e, st, "tokenizer %s: %s  -> give another file", t->dir, why.msg);
 }
 
 int32_t tokenizer_named(const struct tokenizer *t, const char *text)
@@ -102,8 +101,7 @@ static enum status read_bytes(struct tokenizer *t, struct err *e)
         const int n = snprintf(text, sizeof(text), t->bytes ? "%c" : "<0x%02X>", b);
         t->byte[b] = vocab_find(&t->vocab, text, (size_t)n);
         if (t->byte[b] < 0)
-            return tokenizer_fail(t, E_IO, e,
-                                  "no token for byte 0x%02X  -> give a whole vocabulary", b);
+            return tokenizer_bad(t, e, "no token for byte 0x%02X  -> give a whole vocabulary", b);
     }
     return OK;
 }
@@ -114,7 +112,7 @@ enum status tokenizer_read_vocab(struct tokenizer *t, json_t *vocab, struct err 
     json_t *id;
 
     if (!json_is_object(vocab))
-        return tokenizer_fail(t, E_IO, e, "no vocabulary  -> give a whole file");
+        return tokenizer_bad(t, e, "no vocabulary  -> give a whole file");
     json_object_foreach(vocab, text, id) { TRY(tokenizer_put(t, id, text, strlen(text), e)); }
     TRY(vocab_index(&t->vocab, e));
     return read_bytes(t, e);
@@ -125,6 +123,9 @@ static bool is_byte_name(const struct token *k)
 {
     return k->n == 6 && memcmp(k->text, "<0x", 3) == 0 && k->text[5] == '>';
 }
+
+/* As much of a text as a message shows. */
+static int shown(size_t n) { return n < 40 ? (int)n : 40; }
 
 static int32_t find(const struct tokenizer *t, const char *text, size_t n)
 {
@@ -154,14 +155,13 @@ static enum status put_merge(struct tokenizer *t, const char *left, size_t n_lef
         free(both);
     }
     if (joint < 0)
-        return tokenizer_fail(
-            t, E_IO, e,
+        return tokenizer_bad(
+            t, e,
             "merge \"%.*s %.*s\" joins tokens that the vocabulary lacks  -> give a whole file",
-            (int)(n_left < 40 ? n_left : 40), left, (int)(n_right < 40 ? n_right : 40), right);
+            shown(n_left), left, shown(n_right), right);
     if (merges_has(&t->merges, a, b)) /* programs differ in which of the two counts */
-        return tokenizer_fail(t, E_IO, e, "merge \"%.*s %.*s\" stands twice  -> once",
-                              (int)(n_left < 40 ? n_left : 40), left,
-                              (int)(n_right < 40 ? n_right : 40), right);
+        return tokenizer_bad(t, e, "merge \"%.*s %.*s\" stands twice  -> once", shown(n_left), left,
+                             shown(n_right), right);
     t->vocab.token[joint].made = true;
     merges_put(&t->merges, (struct merge){a, b, t->merges.n, joint});
     return OK;
@@ -174,9 +174,9 @@ static enum status put_merge_line(struct tokenizer *t, const char *line, size_t 
     const bool version = n >= 8 && memcmp(line, "#version", 8) == 0; /* no merge to the library */
 
     if (!blank || version || memchr(blank + 1, ' ', n - (size_t)(blank - line) - 1))
-        return tokenizer_fail(
-            t, E_IO, e, "merge \"%.*s\" is not a pair  -> write two tokens with a space between",
-            (int)(n < 40 ? n : 40), line);
+        return tokenizer_bad(
+            t, e, "merge \"%.*s\" is not a pair  -> write two tokens with a space between",
+            shown(n), line);
     return put_merge(t, line, (size_t)(blank - line), blank + 1, n - (size_t)(blank - line) - 1, e);
 }
 
@@ -185,7 +185,7 @@ static enum status read_merges(struct tokenizer *t, const json_t *merges, struct
     const size_t n = json_array_size(merges);
 
     TRY(json_is_array(merges) ? merges_open(&t->merges, n, e)
-                              : tokenizer_fail(t, E_IO, e, "no merges  -> give a whole file"));
+                              : tokenizer_bad(t, e, "no merges  -> give a whole file"));
 
     for (size_t i = 0; i < n; i++) {
         const json_t *const m = json_array_get(merges, i);
@@ -197,7 +197,7 @@ static enum status read_merges(struct tokenizer *t, const json_t *merges, struct
             TRY(put_merge(t, json_string_value(a), json_string_length(a), json_string_value(b),
                           json_string_length(b), e));
         else
-            return tokenizer_fail(t, E_IO, e, "merge %zu is not a pair  -> give a whole file", i);
+            return tokenizer_bad(t, e, "merge %zu is not a pair  -> give a whole file", i);
     }
     return OK;
 }
@@ -218,15 +218,12 @@ static enum status check_made(const struct tokenizer *t, struct err *e)
         made += k->n > first && k->made;
         unmade += k->n > first && !k->made;
     }
-    return unmade <= 8 + made / 8
-               ? OK
-               : tokenizer_fail(t, E_IO, e,
-                                "merges make only %d of %d words of the vocabulary: they broke off "
-                                " -> a whole file",
-                                made, made + unmade);
+    return unmade <= 8 + made / 8 ? OK
+                                  : tokenizer_bad(t, e,
+                                                  "merges make only %d of %d words of the "
+                                                  "vocabulary: they broke off  -> a whole file",
+                                                  made, made + unmade);
 }
-
-static bool is_text(const json_t *j, const char *key) { return *word_of(j, key) != '\0'; }
 
 /* Does it ask for what is not computed here? */
 static enum status check_model(const struct tokenizer *t, const json_t *model, struct err *e)
@@ -243,25 +240,18 @@ static enum status check_model(const struct tokenizer *t, const json_t *model, s
         {"vocab", MAY_ANY}, /* looked at below */
         {"merges", MAY_ANY},
     };
+    static const char *const off[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
     const char *const type = word_of(model, "type");
 
     if (*type && strcmp(type, "BPE") != 0)
-        return tokenizer_fail(t, E_IO, e, "model %.40s: not supported  -> use a BPE tokenizer",
-                              type);
+        return tokenizer_bad(t, e, "model %.40s: not supported  -> use a BPE tokenizer", type);
     TRY(tokenizer_keys(t, "model", model, keys, ARRAY_LEN(keys), e));
-    const bool dropout = json_number_value(json_object_get(model, "dropout")) != 0;
-    const char *const other = dropout ? "dropout"
-                              : is_text(model, "continuing_subword_prefix")
-                                  ? "continuing_subword_prefix"
-                              : is_text(model, "end_of_word_suffix") ? "end_of_word_suffix"
-                                                                     : NULL;
-    if (other)
-        return tokenizer_fail(t, E_IO, e, "model with %s: not supported  -> use one without",
-                              other);
+    for (size_t i = 0; i < ARRAY_LEN(off); i++)
+        if (json_number_value(json_object_get(model, off[i])) != 0 || *word_of(model, off[i]))
+            return tokenizer_bad(t, e, "model with %s: not supported  -> use one without", off[i]);
     if (!t->bytes && !flag_of(model, "byte_fallback", false))
-        return tokenizer_fail(
-            t, E_IO, e,
-            "model without bytes: not supported  -> use one with ByteLevel or byte_fallback");
+        return tokenizer_bad(
+            t, e, "model without bytes: not supported  -> use one with ByteLevel or byte_fallback");
     return OK;
 }
 

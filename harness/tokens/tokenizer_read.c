@@ -40,13 +40,13 @@ static enum status check_normalizer(const struct tokenizer *t, const json_t *j, 
 
     if (strcmp(type, "Prepend") == 0 &&
         !*word_of(j, "prepend")) /* the library doubles a character */
-        return tokenizer_fail(t, E_IO, e, "normalizer Prepend of no text: not supported");
+        return tokenizer_bad(t, e, "normalizer Prepend of no text: not supported");
     for (size_t i = 0; good && i < ARRAY_LEN(kinds); i++)
         if (strcmp(kinds[i].type, type) == 0)
             return tokenizer_keys(t, "normalizer", j, kinds[i].keys, kinds[i].n, e);
-    return tokenizer_fail(
-        t, E_IO, e,
-        "normalizer %.40s: not supported  -> use NFC, Prepend, Replace of a text, or none", type);
+    return tokenizer_bad(
+        t, e, "normalizer %.40s: not supported  -> use NFC, Prepend, Replace of a text, or none",
+        type);
 }
 
 static enum status read_normalizer(struct tokenizer *t, const json_t *j, struct err *e)
@@ -57,13 +57,12 @@ static enum status read_normalizer(struct tokenizer *t, const json_t *j, struct 
 
     TRY(check_normalizer(t, j, e));
     if (t->n_normalizers == MAX_NORMALIZERS)
-        return tokenizer_fail(t, E_IO, e, "more than %d normalizers: not supported",
-                              MAX_NORMALIZERS);
+        return tokenizer_bad(t, e, "more than %d normalizers: not supported", MAX_NORMALIZERS);
     next->kind = composes ? NORMALIZE_NFC : prepends ? NORMALIZE_PREPEND : NORMALIZE_REPLACE;
-    next->from = strdup(replaced_text(j));
-    next->to = strdup(word_of(j, prepends ? "prepend" : "content"));
+    next->from = need_text("%s", replaced_text(j));
+    next->to = need_text("%s", word_of(j, prepends ? "prepend" : "content"));
     t->n_normalizers++;
-    return next->from && next->to ? OK : tokenizer_no_memory(t, e);
+    return OK;
 }
 
 /* ---- added tokens ------------------------------------------------------------------------- */
@@ -85,8 +84,7 @@ static enum status add_cut(struct tokenizer *t, struct cuts *to, bool normal, co
         return tokenizer_no_memory(t, e);
     if (made.n == 0) {
         free(made.data);
-        return tokenizer_fail(t, E_IO, e, "normalizer leaves nothing of added token \"%.40s\"",
-                              text);
+        return tokenizer_bad(t, e, "normalizer leaves nothing of added token \"%.40s\"", text);
     }
     t->renames = t->renames || made.n != n || memcmp(made.data, text, n) != 0;
     to->v[to->n++] = (struct cut){.text = made,
@@ -107,14 +105,13 @@ static enum status check_id(const struct tokenizer *t, const json_t *j, const js
     const json_int_t want = known ? json_integer_value(known) : (*next)++;
 
     if (!json_is_integer(id))
-        return tokenizer_fail(t, E_IO, e, "added token \"%.40s\" has no whole number  -> an id",
-                              text);
+        return tokenizer_bad(t, e, "added token \"%.40s\" has no whole number  -> an id", text);
     if (json_integer_value(id) == want)
         return OK;
-    return tokenizer_fail(
-        t, E_IO, e, "added token \"%.40s\" has id %lld, but %s %lld  -> a whole file", text,
-        (long long)json_integer_value(id),
-        known ? "the vocabulary has that text as" : "the vocabulary ends before", (long long)want);
+    return tokenizer_bad(t, e, "added token \"%.40s\" has id %lld, but %s %lld  -> a whole file",
+                         text, (long long)json_integer_value(id),
+                         known ? "the vocabulary has that text as" : "the vocabulary ends before",
+                         (long long)want);
 }
 
 static enum status check_added(const struct tokenizer *t, const json_t *j, struct err *e)
@@ -127,7 +124,7 @@ static enum status check_added(const struct tokenizer *t, const json_t *j, struc
     TRY(tokenizer_keys(t, "an added token", j, keys, ARRAY_LEN(keys), e));
     return *word_of(j, "content")
                ? OK
-               : tokenizer_fail(t, E_IO, e, "an added token without a text  -> give a whole file");
+               : tokenizer_bad(t, e, "an added token without a text  -> give a whole file");
 }
 
 static enum status read_added(struct tokenizer *t, const json_t *j, const json_t *vocab,
@@ -164,9 +161,8 @@ static enum status sort_cuts(struct tokenizer *t, struct cuts *c, struct err *e)
     for (int k = 0; k + 1 < c->n; k++)
         if (c->v[k].text.n == c->v[k + 1].text.n &&
             memcmp(c->v[k].text.data, c->v[k + 1].text.data, c->v[k].text.n) == 0)
-            return tokenizer_fail(t, E_IO, e,
-                                  "added token \"%.40s\": its normal form is that of another",
-                                  t->vocab.token[c->v[k].id].text);
+            return tokenizer_bad(t, e, "added token \"%.40s\": its normal form is that of another",
+                                 t->vocab.token[c->v[k].id].text);
     for (int b = 0; b < 256; b++) {
         c->first[b] = i;
         while (i < c->n && (unsigned char)*c->v[i].text.data == b)
@@ -188,7 +184,7 @@ static enum status read_all_added(struct tokenizer *t, const json_t *list, const
         json_t *const one = json_array_get(list, i);
         const char *const text = word_of(one, "content");
         if (json_object_get(t->added, text))
-            return tokenizer_fail(t, E_IO, e, "added token \"%.40s\" stands twice  -> once", text);
+            return tokenizer_bad(t, e, "added token \"%.40s\" stands twice  -> once", text);
         TRY(read_added(t, one, vocab, &next, e));
         if (json_object_set(t->added, text, one) != 0)
             return tokenizer_no_memory(t, e);
@@ -211,8 +207,8 @@ static enum status check_lengths(const struct tokenizer *t, const json_t *all, s
     for (int i = 0; i < 2; i++) {
         const json_t *const value = json_object_get(all, names[i]);
         if (value && !json_is_null(value) && !(i == 1 && to_longest))
-            return tokenizer_fail(t, E_IO, e, "%s is set: not supported  -> null in tokenizer.json",
-                                  names[i]);
+            return tokenizer_bad(t, e, "%s is set: not supported  -> null in tokenizer.json",
+                                 names[i]);
     }
     return OK;
 }
@@ -232,7 +228,7 @@ static enum status check_all(const struct tokenizer *t, const json_t *all, struc
     const char *const version = word_of(all, "version");
 
     if (*version && strcmp(version, "1.0") != 0)
-        return tokenizer_fail(t, E_IO, e, "version \"%.20s\": not supported  -> 1.0", version);
+        return tokenizer_bad(t, e, "version \"%.20s\": not supported  -> 1.0", version);
     return check_lengths(t, all, e);
 }
 
@@ -299,9 +295,8 @@ static enum status check_pair_is_gpt2(const struct tokenizer *t, struct err *e)
         for (int k = 0; says[i].good[k]; k++)
             good = good || strcmp(is, says[i].good[k]) == 0;
         const enum status st =
-            good
-                ? OK
-                : tokenizer_fail(t, E_IO, e,
+            good ? OK
+                 : tokenizer_bad(t, e,
                                  "vocab.json and merges.txt alone have gpt2's rules, and the %s is "
                                  "%.40s  -> its tokenizer.json",
                                  says[i].key, is);
@@ -333,7 +328,7 @@ enum status tokenizer_read_pair(struct tokenizer *t, struct err *e)
     TRY(tokenizer_file(t, "merges.txt", &merges, e));
     const enum status st =
         utf8_valid(merges.data, merges.n) < merges.n
-            ? tokenizer_fail(t, E_IO, e, "merges.txt is not UTF-8  -> give a whole file")
+            ? tokenizer_bad(t, e, "merges.txt is not UTF-8  -> give a whole file")
             : tokenizer_read_merges(t, &merges, e);
     free(merges.data);
     TRY(st);

@@ -76,10 +76,10 @@ static enum status check_order(const struct tokenizer *t, const struct piece *so
         several = first != NULL;
         first = &sorted[i];
     }
-    return several ? tokenizer_fail(t, E_IO, e,
-                                    "its scores are all %g and give merges no order  -> "
-                                    "--tokenizer DIR, the folder of its tokenizer.json",
-                                    first->score)
+    return several ? tokenizer_bad(t, e,
+                                   "its scores are all %g and give merges no order  -> "
+                                   "--tokenizer DIR, the folder of its tokenizer.json",
+                                   first->score)
                    : OK;
 }
 
@@ -94,10 +94,10 @@ static enum status put_rules(struct tokenizer *t, const struct piece *by_id,
         const bool asks = by_id[i].joins || by_id[i].unused;
         const size_t ways = asks ? cut_up(t, by_id, i, 0, false) : 0;
         if (ways > 0 && by_id[i].unused)
-            return tokenizer_fail(t, E_IO, e,
-                                  "token \"%.40s\" is unused and a merge makes it: not supported "
-                                  " -> --tokenizer DIR, the folder of its tokenizer.json",
-                                  t->vocab.token[i].text);
+            return tokenizer_bad(t, e,
+                                 "token \"%.40s\" is unused and a merge makes it: not supported "
+                                 " -> --tokenizer DIR, the folder of its tokenizer.json",
+                                 t->vocab.token[i].text);
         rules += ways;
     }
     TRY(merges_open(&t->merges, rules, e));
@@ -112,22 +112,18 @@ static enum status put_rules(struct tokenizer *t, const struct piece *by_id,
 enum status tokenizer_read_scores(struct tokenizer *t, const json_t *scores, struct err *e)
 {
     const size_t n = (size_t)t->vocab.n;
-    struct piece *const by_id = calloc(n + 1, sizeof(*by_id));
-    struct piece *const sorted = calloc(n + 1, sizeof(*sorted));
+    struct piece *const by_id = calloc(2 * n + 1, sizeof(*by_id)), *const sorted = by_id + n;
     enum status st = OK;
 
-    if (!by_id || !sorted) {
-        free(by_id);
-        free(sorted);
+    if (!by_id)
         return tokenizer_no_memory(t, e);
-    }
     if (json_array_size(scores) != n)
-        st = tokenizer_fail(t, E_IO, e, "%zu scores of %zu tokens  -> give a whole file",
-                            json_array_size(scores), n);
+        st = tokenizer_bad(t, e, "%zu scores of %zu tokens  -> give a whole file",
+                           json_array_size(scores), n);
     for (size_t i = 0; st == OK && i < n; i++) {
         by_id[i].id = (int32_t)i;
         if (!reads(&by_id[i], json_array_get(scores, i)))
-            st = tokenizer_fail(t, E_IO, e, "token %zu has no score  -> give a whole file", i);
+            st = tokenizer_bad(t, e, "token %zu has no score  -> give a whole file", i);
         sorted[i] = by_id[i];
     }
     if (st == OK) {
@@ -135,6 +131,5 @@ enum status tokenizer_read_scores(struct tokenizer *t, const json_t *scores, str
         st = put_rules(t, by_id, sorted, e);
     }
     free(by_id);
-    free(sorted);
     return st;
 }

@@ -15,15 +15,14 @@ static enum status put_lines(struct tokenizer *t, const struct bytes *text, stru
     struct err why;
 
     if (utf8_valid(text->data, text->n) < text->n)
-        return tokenizer_fail(t, E_IO, e,
-                              "vocab.txt is not UTF-8  -> write one word a line, in UTF-8");
+        return tokenizer_bad(t, e, "vocab.txt is not UTF-8  -> write one word a line, in UTF-8");
     for (const char *at = text->data, *next; at < end; at = next, id++) {
         const char *const stop = memchr(at, '\n', (size_t)(end - at));
         const char *const to = stop ? stop : end;
         next = to + 1;
         const enum status st = vocab_put(&t->vocab, id, at, (size_t)(to - at), false, &why);
         if (st != OK)
-            return tokenizer_fail(t, st, e, "%s  -> give a shorter list", why.msg);
+            return fail(e, st, "tokenizer %s: %s  -> give a shorter list", t->dir, why.msg);
     }
     return OK;
 }
@@ -40,8 +39,7 @@ enum status tokenizer_read_words(struct tokenizer *t, struct err *e)
     t->lists_words = true;
     t->eos = vocab_find(&t->vocab, "<eos>", 5);
     t->unk = vocab_find(&t->vocab, "<unk>", 5);
-    return t->eos >= 0 ? OK
-                       : tokenizer_fail(t, E_IO, e, "vocab.txt has no <eos>  -> give a whole list");
+    return t->eos >= 0 ? OK : tokenizer_bad(t, e, "vocab.txt has no <eos>  -> give a whole list");
 }
 
 static enum status put_word(const struct tokenizer *t, const char *word, size_t n, struct ids *out,
@@ -50,9 +48,8 @@ static enum status put_word(const struct tokenizer *t, const char *word, size_t 
     const int32_t found = vocab_find(&t->vocab, word, n), id = found >= 0 ? found : t->unk;
 
     if (id < 0)
-        return tokenizer_fail(
-            t, E_IO, e,
-            "\"%.*s\" is not in the vocabulary, and \"<unk>\" neither  -> give another text",
+        return tokenizer_bad(
+            t, e, "\"%.*s\" is not in the vocabulary, and \"<unk>\" neither  -> give another text",
             (int)(n < 40 ? n : 40), word);
     out->unknown += found < 0;
     return ids_append(out, id, e);

@@ -3,6 +3,7 @@
  * File operations with their error texts. */
 #include "fileio.h"
 
+#include "text.h"
 #include "variants/base/half.h"
 
 #include <errno.h>
@@ -126,18 +127,11 @@ char *bytes_end(FILE *f, struct bytes *out)
 enum status bytes_replace(struct bytes *out, const char *text, size_t n, const char *from,
                           const char *to, struct err *e)
 {
-    const char *const end = text + n, *at = text, *found;
-    const size_t length = strlen(from);
     FILE *const f = bytes_open(out, e);
 
     if (!f)
         return E_NOMEM;
-    while ((found = memmem(at, (size_t)(end - at), from, length))) {
-        fwrite(at, 1, (size_t)(found - at), f);
-        fputs(to, f);
-        at = found + length;
-    }
-    fwrite(at, 1, (size_t)(end - at), f);
+    text_replaced(f, text, n, from, to);
     return bytes_close(f, out, e);
 }
 

@@ -56,6 +56,18 @@ void text_print_escaped(FILE *f, const char *text, const struct text_escape *esc
     }
 }
 
+void text_replaced(FILE *f, const char *text, size_t n, const char *from, const char *to)
+{
+    const char *const end = text + n;
+
+    for (const char *found; (found = memmem(text, (size_t)(end - text), from, strlen(from)));
+         text = found + strlen(from)) {
+        fwrite(text, 1, (size_t)(found - text), f);
+        fputs(to, f);
+    }
+    fwrite(text, 1, (size_t)(end - text), f);
+}
+
 void text_print_quoted(FILE *f, const char *src)
 {
     char escape[PRINTABLE_ESCAPE];
