@@ -59,9 +59,7 @@ enum status filter_parse(struct filter *f, const char *text, struct err *e)
         return E_USAGE;
     if (*value == '<' || *value == '>') {
         const bool or_equal = value[1] == '=';
-        f->op = *value == '<' ? or_equal ? FILTER_LESS_EQUAL : FILTER_LESS
-                : or_equal    ? FILTER_MORE_EQUAL
-                              : FILTER_MORE;
+        f->op = (*value == '<' ? FILTER_LESS : FILTER_MORE) | (or_equal ? FILTER_IS : 0);
         value += or_equal;
     }
     value++;
@@ -99,23 +97,6 @@ enum status filter_check(const struct filter *f, struct err *e)
     return unknown_word(e, chosen_at(f->key).name, f->text, words, NULL);
 }
 
-static bool compare(enum filter_op op, int a, int b)
-{
-    switch (op) {
-    case FILTER_IS:
-        return a == b;
-    case FILTER_LESS:
-        return a < b;
-    case FILTER_LESS_EQUAL:
-        return a <= b;
-    case FILTER_MORE:
-        return a > b;
-    case FILTER_MORE_EQUAL:
-        return a >= b;
-    }
-    return false;
-}
-
 /* Is the variant of that name in the set? */
 static bool in_set(const char *set, const char *name)
 {
@@ -130,10 +111,11 @@ bool filter_match_text(const struct filter *f, const char *text)
 {
     if (f->key == CASE_variant && is_variant_set(f->text))
         return in_set(f->text, text) != f->negate;
-    const bool match = f->word || !chosen_at(f->key).number
-                           ? strcmp(text, f->text) == 0
-                           : isdigit((unsigned char)*text) &&
-                                 compare(f->op, (int)strtol(text, NULL, 10), f->number);
+    const bool number = chosen_at(f->key).number && !f->word;
+    const int n = number ? (int)strtol(text, NULL, 10) : 0;
+    const int is = n < f->number ? FILTER_LESS : n > f->number ? FILTER_MORE : FILTER_IS;
+    const bool match =
+        number ? isdigit((unsigned char)*text) && f->op & is : strcmp(text, f->text) == 0;
 
     return match != f->negate;
 }

@@ -6,11 +6,12 @@
 
 #include "case.h"
 
-enum filter_op { FILTER_IS, FILTER_LESS, FILTER_LESS_EQUAL, FILTER_MORE, FILTER_MORE_EQUAL };
+/* Which of the three a value may be to match. */
+enum { FILTER_LESS = 1, FILTER_IS = 2, FILTER_MORE = 4 };
 
 struct filter {
     bool negate;
-    enum filter_op op;
+    int op;           /* of these */
     int key;          /* which choice: chosen_at() */
     const char *text; /* the value; points into the expression */
     bool word;        /* the value is a word, although the choice is a number */

@@ -191,7 +191,7 @@ static void add_implementations(const char **names, int *n, const struct backend
 
 enum status lookup_impl(const struct options *opt, struct err *e)
 {
-    const struct backend *chosen[MAX_LOOKUP] = {0};
+    const struct backend *chosen[MAX_LOOKUP + 1] = {0};
     const char *names[MAX_LOOKUP + 1] = {0};
     int n = 0, n_names = 0;
 

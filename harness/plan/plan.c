@@ -31,7 +31,6 @@ struct maker {
     const struct variant *variants[MAX_LOOKUP];
     const struct backend *backends[MAX_LOOKUP];
     int n_variants, n_backends;
-    int one, layers, threads; /* values of axes that do not apply or were not given */
     struct filter *filters;
     bool any;       /* a case was made, even if a filter removed it */
     struct err why; /* the error if none is; "" = no case was unsupported */
@@ -346,8 +345,10 @@ static enum status add_group(struct maker *m, struct bench_case c, struct err *e
 static enum status add_phase(struct maker *m, enum workload w, enum phase phase, struct err *e)
 {
     const struct options *const opt = m->opt;
-    const struct ints one = {&m->one, 1}, own_layers = {&m->layers, 1};
-    const struct ints own_threads = {&m->threads, 1};
+    /* Values of axes that do not apply or were not given. */
+    int single = 1, usual_layers = DEFAULT_LAYERS, usual_threads = opt->default_threads;
+    const struct ints one = {&single, 1}, own_layers = {&usual_layers, 1};
+    const struct ints own_threads = {&usual_threads, 1};
     const struct ints seq = workload_has(w, WORK_ONE_TOKEN) ? one : opt->seq;
     const struct ints threads = opt->threads.n ? opt->threads : own_threads;
     const struct ints layers = !workload_is_model(w) ? one
@@ -428,9 +429,6 @@ enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
     struct maker m = {
         .plan = p,
         .opt = opt,
-        .one = 1,
-        .layers = DEFAULT_LAYERS,
-        .threads = opt->default_threads,
     };
 
     *p = (struct plan){0};

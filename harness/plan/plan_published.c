@@ -19,23 +19,20 @@ static enum status set(struct options *o, const char *option, const char *text, 
 static enum status set_like(struct options *o, const struct bench_case *c, struct err *e)
 {
     static const int sizes[] = {CASE_variant, CASE_layers,  CASE_d_model, CASE_heads,
-                                CASE_d_head,  CASE_d_inner, CASE_vocab};
+                                CASE_d_head,  CASE_d_inner, CASE_vocab,   CASE_kv_heads};
     const struct config usual = case_usual_config(c);
     char text[CHOICE_TEXT];
-    enum status st = OK;
 
-    for (size_t i = 0; i < ARRAY_LEN(sizes) && st == OK; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         case_print(text, sizes[i], c);
-        st = set(o, chosen_at(sizes[i]).option, text, e);
+        if (sizes[i] != CASE_kv_heads || c->config.kv_heads != usual.kv_heads)
+            TRY(set(o, chosen_at(sizes[i]).option, text, e));
     }
-    case_print(text, CASE_kv_heads, c);
-    if (st == OK && c->config.kv_heads != usual.kv_heads)
-        st = set(o, chosen_at(CASE_kv_heads).option, text, e);
-    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (case_differs(text, i, c, &usual))
-            st = set(o, chosen_at(CASE_BEFORE_MODEL + i).option, text, e);
+            TRY(set(o, chosen_at(CASE_BEFORE_MODEL + i).option, text, e));
     settings_print(text, &c->config, true, false);
-    return st == OK && *text ? set(o, chosen_at(SETTINGS_CHOICE).option, text, e) : st;
+    return *text ? set(o, chosen_at(SETTINGS_CHOICE).option, text, e) : OK;
 }
 
 enum status plan_published(struct options *o, struct err *e)
@@ -44,15 +41,13 @@ enum status plan_published(struct options *o, struct err *e)
 
     if (!o->ckpt || strcmp(o->ckpt, "none") == 0 || !published_is(o->ckpt))
         return OK;
-    enum status st = published_open(&p, o->ckpt, e);
-    if (st != OK)
-        return st;
+    TRY(published_open(&p, o->ckpt, e));
     const struct bench_case like = {.variant = p.config.variant,
                                     .workload = WORK_SEGMENT,
                                     .layers = p.config.N,
                                     .config = p.config,
                                     .opt = o};
-    st = set_like(o, &like, e);
+    const enum status st = set_like(o, &like, e);
     o->published = p.config.variant;
     o->longest = p.endless ? 0 : p.context;
     published_close(&p);
