@@ -3,6 +3,8 @@
  * Running a measuring child under callgrind. */
 #include "callgrind.h"
 
+#include "harness/machine/env.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,20 +59,6 @@ static enum status read_totals(double *n, const char *path, struct err *e)
     return *n > 0 ? OK : fail(e, E_CHILD, "callgrind counted nothing");
 }
 
-/* hwloc reads from the kernel: otherwise it would warn that it cannot query the CPU itself. */
-static char **quiet_environment(char *const *from)
-{
-    static char no_x86[] = "HWLOC_COMPONENTS=-x86";
-    int n = 0;
-
-    while (from[n])
-        n++;
-    char **copy = need_room((size_t)n + 2, sizeof(*copy));
-    memcpy(copy, from, (size_t)n * sizeof(*copy));
-    copy[n] = no_x86;
-    return copy;
-}
-
 static enum status run_under(const struct bench_case *c, const struct child_setup *setup,
                              struct child *child, struct err *e)
 {
@@ -102,10 +90,11 @@ enum status callgrind_count(double *n, const struct bench_case *c, const char *p
     struct child_setup setup = *shared;
     struct child child;
     setup.launch = words;
-    setup.environment = quiet_environment(shared->environment);
+    /* hwloc reads from the kernel: otherwise it would warn that it cannot query the CPU itself. */
+    setup.environment = env_with(shared->environment, need_text("%s", "HWLOC_COMPONENTS=-x86"));
     enum status st = run_under(c, &setup, &child, e);
     child_close(&child);
-    free(setup.environment);
+    env_free(setup.environment);
     if (st == OK)
         st = read_totals(n, path, e);
     unlink(path);

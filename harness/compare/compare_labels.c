@@ -16,13 +16,6 @@ static bool has_word(const char *text, const char *word, size_t n)
     return false;
 }
 
-static void add_word(char text[LABEL], const char *word)
-{
-    const size_t n = strlen(text);
-
-    snprintf(text + n, LABEL - n, "%s%s", n ? " " : "", word);
-}
-
 /* Words of `label` that are in `others` or, if not `inside`, that are not. */
 static void pick(char out[LABEL], const char *label, const char *others, bool inside)
 {
@@ -33,7 +26,7 @@ static void pick(char out[LABEL], const char *label, const char *others, bool in
         const size_t n = strcspn(at, " ");
         snprintf(word, sizeof(word), "%.*s", (int)n, at);
         if (has_word(others, word, n) == inside)
-            add_word(out, word);
+            text_join(out, LABEL, " ", word);
         at += n;
     }
 }

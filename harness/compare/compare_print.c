@@ -336,27 +336,24 @@ void comparisons_print_means(FILE *f, enum format format, const struct compariso
         if (!c->v[i].exact)
             name_index(names, &n, NAMES_ABREAST, c->v[i].name[AFTER]);
     for (int k = 0; k < n; k++) {
-        char text[64];
+        char text[128];
         int m = 0, undecided = 0, probable = 0;
         for (int i = 0; i < c->n; i++)
             if (strcmp(c->v[i].name[AFTER], names[k]) == 0 && isfinite(c->v[i].change.log.low))
                 changes[m++] = c->v[i].change;
         const struct change mean = change_mean(changes, m, 0);
         change_text(&mean, text, sizeof(text));
-        for (int i = 0; i < m; i++)
-            undecided +=
-                changes[i].verdict == VERDICT_UNCLEAR || changes[i].verdict == VERDICT_UNSHOWN;
-        for (int i = 0; i < m; i++)
-            probable += changes[i].verdict == VERDICT_PROBABLY_FASTER ||
-                        changes[i].verdict == VERDICT_PROBABLY_SLOWER;
-        char open[32] = "", likely[32] = "";
+        for (int i = 0; i < m; i++) {
+            const enum verdict is = changes[i].verdict;
+            undecided += is == VERDICT_UNCLEAR || is == VERDICT_UNSHOWN;
+            probable += is == VERDICT_PROBABLY_FASTER || is == VERDICT_PROBABLY_SLOWER;
+        }
         if (undecided > 0)
-            snprintf(open, sizeof(open), "  (%d undecided)", undecided);
+            text_append(text, sizeof(text), "  (%d undecided)", undecided);
         if (probable > 0)
-            snprintf(likely, sizeof(likely), "  (%d probable)", probable);
+            text_append(text, sizeof(text), "  (%d probable)", probable);
         if (m > 1)
-            text_below(f, format, "geometric mean of %d: %s %s%s%s", m, names[k], text, open,
-                       likely);
+            text_below(f, format, "geometric mean of %d: %s %s", m, names[k], text);
     }
     free(changes);
 }

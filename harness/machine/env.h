@@ -51,7 +51,9 @@ void env_silence_libraries(void);
 char **env_child_environment(char *const *parent, const char *openblas_core,
                              const char *onednn_max_isa);
 
-/* A copy of `environment` with one variable more, BENCH_PADDING, of `bytes` characters: it moves the
- * stack of a program that is started with it. Free it with env_free. */
+/* A copy of `environment` with one variable more, which is malloc'ed. Free it with env_free. */
+char **env_with(char *const *environment, char *variable);
+
+/* With BENCH_PADDING, of `bytes` characters: it moves the stack of a program that is started with it. */
 char **env_padded(char *const *environment, int bytes);
 void env_free(char **environment);

@@ -104,15 +104,20 @@ char **env_child_environment(char *const *parent, const char *openblas_core,
     return env;
 }
 
-char **env_padded(char *const *environment, int bytes)
+char **env_with(char *const *environment, char *variable)
 {
     char **const copy = room_for(environment, 1);
     size_t n = 0;
 
     for (; environment[n]; n++)
         copy[n] = need_text("%s", environment[n]);
-    copy[n] = need_text("BENCH_PADDING=%0*d", bytes, 0);
+    copy[n] = variable;
     return copy;
+}
+
+char **env_padded(char *const *environment, int bytes)
+{
+    return env_with(environment, need_text("BENCH_PADDING=%0*d", bytes, 0));
 }
 
 void env_free(char **environment)
