@@ -22,34 +22,27 @@ static bool same_label(const char *name, const char *label)
 }
 
 /* The label, and the case_id too if another row has the same label. */
-static enum status name_rows(struct measures *m, const struct run *r, struct err *e)
+static void name_rows(struct measures *m, const struct run *r)
 {
     const struct latency_row *const row = r->latency.row;
     char label[LINE_SIZE];
 
-    m->name = calloc(r->latency.n + 1, sizeof(*m->name));
-    if (!m->name)
-        return fail(e, E_NOMEM, "no memory for %zu names", r->latency.n);
-    for (size_t i = 0; i < r->latency.n; i++) {
+    m->n_names = (int)r->latency.n;
+    m->name = need_room(r->latency.n + 1, sizeof(*m->name));
+    for (int i = 0; i < m->n_names; i++) {
         row_label(&row[i], NULL, label, sizeof(label));
-        m->name[m->n_names] = strdup(label);
-        if (!m->name[m->n_names++])
-            return fail(e, E_NOMEM, "no memory for a name");
+        m->name[i] = need_text("%s", label);
     }
-    for (size_t i = 0; i < r->latency.n; i++) {
+    for (int i = 0; i < m->n_names; i++) {
         bool alone = true;
         row_label(&row[i], NULL, label, sizeof(label));
-        for (size_t k = 0; k < r->latency.n && alone; k++)
+        for (int k = 0; k < m->n_names && alone; k++)
             alone = k == i || !same_label(m->name[k], label);
-        char *longer = NULL;
         if (alone)
             continue;
-        if (asprintf(&longer, "%s %s", label, row[i].case_id) < 0)
-            return fail(e, E_NOMEM, "no memory for a name");
         free(m->name[i]);
-        m->name[i] = longer;
+        m->name[i] = need_text("%s %s", label, row[i].case_id);
     }
-    return OK;
 }
 
 static void add(struct measures *m, const struct measure *one)
@@ -61,15 +54,15 @@ static void add(struct measures *m, const struct measure *one)
 static bool is_ok(const char *status) { return strcmp(status, row_status_name[ROW_OK]) == 0; }
 
 /* The names of all rows and the measures of those that are ok. Free in any case. */
-static enum status measures_make(struct measures *m, const struct run *r, struct err *e)
+static void measures_make(struct measures *m, const struct run *r)
 {
     const struct latency_row *const row = r->latency.row;
     const struct perplexity_row *const ppl = r->perplexity.row;
 
     *m = (struct measures){0};
     m->v = need_room(2 * r->latency.n + r->perplexity.n + 1, sizeof(*m->v));
-    const enum status st = name_rows(m, r, e);
-    for (size_t i = 0; i < r->latency.n && st == OK; i++) {
+    name_rows(m, r);
+    for (size_t i = 0; i < r->latency.n; i++) {
         if (!is_ok(row[i].status))
             continue;
         add(m, &(struct measure){m->name[i], row[i].case_id, "time", "ns", row[i].median_ns,
@@ -77,11 +70,10 @@ static enum status measures_make(struct measures *m, const struct run *r, struct
         add(m, &(struct measure){m->name[i], row[i].case_id, "arena", "bytes",
                                  run_arena_bytes(r, row[i].case_id), NAN, NAN, &row[i]});
     }
-    for (size_t i = 0; i < r->perplexity.n && st == OK; i++)
+    for (size_t i = 0; i < r->perplexity.n; i++)
         if (is_ok(ppl[i].status)) /* its checkpoint tells it from others of its case */
             add(m, &(struct measure){ppl[i].repro, ppl[i].case_id, "perplexity", "", ppl[i].ppl,
                                      ppl[i].ppl_ci95_low, ppl[i].ppl_ci95_high, NULL});
-    return st;
 }
 
 static void measures_free(struct measures *m)
@@ -172,30 +164,28 @@ static void print_context(FILE *f, const struct run *r)
 enum status export_json(FILE *f, const struct run *r, const struct names *columns, struct err *e)
 {
     const struct table *const t = &tables[TABLE_LATENCY];
-    struct measures m = {0};
+    struct measures m;
     struct selection s;
 
     TRY(columns_select(&s, t, columns->v, columns->n, e));
-    const enum status st = measures_make(&m, r, e);
-    if (st == OK) {
-        print_context(f, r);
-        fputs(",\n\"benchmarks\": [", f);
-        for (size_t i = 0; i < r->latency.n; i++) {
-            const struct latency_row *const row = (const struct latency_row *)r->latency.row + i;
-            fputs(i ? ",\n" : "\n", f);
-            if (columns->n > 0)
-                row_print(f, FORMAT_JSON, t, &s, row);
-            else
-                print_benchmark(f, m.name[i], row, &s);
-        }
-        fputs(r->latency.n ? "\n]" : "]", f);
-        print_rows(f, "memory", &tables[TABLE_MEMORY], &r->memory);
-        print_rows(f, "perplexity", &tables[TABLE_PERPLEXITY], &r->perplexity);
-        print_rows(f, "study", &tables[TABLE_STUDY], &r->study);
-        fputs("\n}\n", f);
+    measures_make(&m, r);
+    print_context(f, r);
+    fputs(",\n\"benchmarks\": [", f);
+    for (size_t i = 0; i < r->latency.n; i++) {
+        const struct latency_row *const row = (const struct latency_row *)r->latency.row + i;
+        fputs(i ? ",\n" : "\n", f);
+        if (columns->n > 0)
+            row_print(f, FORMAT_JSON, t, &s, row);
+        else
+            print_benchmark(f, m.name[i], row, &s);
     }
+    fputs(r->latency.n ? "\n]" : "]", f);
+    print_rows(f, "memory", &tables[TABLE_MEMORY], &r->memory);
+    print_rows(f, "perplexity", &tables[TABLE_PERPLEXITY], &r->perplexity);
+    print_rows(f, "study", &tables[TABLE_STUDY], &r->study);
+    fputs("\n}\n", f);
     measures_free(&m);
-    return st;
+    return OK;
 }
 
 enum status export_run(FILE *f, enum export_to to, const struct run *r, struct err *e)
@@ -207,10 +197,8 @@ enum status export_run(FILE *f, enum export_to to, const struct run *r, struct e
 
     if (to == EXPORT_JSON)
         return export_json(f, r, &(struct names){0}, e);
-    const enum status st = measures_make(&m, r, e);
-
-    if (st == OK)
-        formats[to](f, r, &m);
+    measures_make(&m, r);
+    formats[to](f, r, &m);
     measures_free(&m);
-    return st;
+    return OK;
 }

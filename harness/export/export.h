@@ -8,7 +8,7 @@
 #include "harness/cli/options.h"
 #include "harness/table/run.h"
 
-/* Write the run in that format. E_NOMEM; errors of the stream stay in it. */
+/* Write the run in that format. Errors of the stream stay in it. */
 enum status export_run(FILE *f, enum export_to to, const struct run *r, struct err *e);
 
 /* The document of --format json and --to json: the environment, then a row for each case, with
