@@ -42,14 +42,12 @@ enum status schema_check(const char *path, const char *ours, const char *found, 
     const char *slash = strchr(ours, '/');
     const size_t kind = (size_t)(slash - ours) + 1;
     const long major = strtol(slash + 1, NULL, 10);
-    char *end = NULL;
+    const bool alike = strncmp(found, ours, kind) == 0 && found[kind] >= '0' && found[kind] <= '9';
+    char *end = "";
 
-    if (strncmp(found, ours, kind) != 0 || found[kind] < '0' || found[kind] > '9')
-        return fail(e, E_IO, "%s has schema \"%.63s\", not %s  -> give the table of a run", path,
-                    found, ours);
     errno = 0;
-    const long found_major = strtol(found + kind, &end, 10);
-    const char *rest = end;
+    const long found_major = alike ? strtol(found + kind, &end, 10) : -1;
+    const char *const rest = end;
     const long found_minor = *rest == '.' ? strtol(rest + 1, &end, 10) : -1;
     if (errno || *end != '\0' || end == rest + 1 || found_minor < 0 || found_minor > INT32_MAX)
         return fail(e, E_IO, "%s has schema \"%.63s\", not %s  -> give the table of a run", path,

@@ -75,19 +75,14 @@ void run_note_doubled(const char *dir, size_t n)
         text_line(stderr, "note: %s has %zu rows twice, the last of each counts", dir, n);
 }
 
-/* Was this row never compared with the reference? */
-static bool row_unchecked(const struct latency_row *row)
-{
-    return remarks_of_row(row->status, row->status_detail) & REMARK_UNCHECKED;
-}
-
 static void count_unchecked(struct run *r)
 {
     const struct latency_row *row = r->latency.row;
 
     r->unchecked = 0;
     for (size_t i = 0; i < r->latency.n; i++)
-        r->unchecked += row_unchecked(&row[i]);
+        if (remarks_of_row(row[i].status, row[i].status_detail) & REMARK_UNCHECKED)
+            r->unchecked++;
 }
 
 /* ---- its end ------------------------------------------------------------------------------ */

@@ -171,8 +171,7 @@ static enum status fill_folder(struct rundir *r, enum raw raw, const struct runj
         TRY(file_join(path, r->path, tables[i].file, e));
         TRY(table_create(&r->table[i], &tables[i], path, e));
     }
-    TRY(file_join(path, r->path, tables[TABLE_ENV].file, e));
-    TRY(table_replace(&tables[TABLE_ENV], path, NULL, 0, e));
+    TRY(rundir_env(r, NULL, e));
     TRY(samples_create(&r->samples, r->path, raw, e));
     return file_sync_dir(r->path, e);
 }
@@ -316,7 +315,7 @@ enum status rundir_env(struct rundir *r, const struct env_row *row, struct err *
     char path[FILE_PATH];
 
     TRY(file_join(path, r->path, tables[TABLE_ENV].file, e));
-    return table_replace(&tables[TABLE_ENV], path, row, 1, e);
+    return table_replace(&tables[TABLE_ENV], path, row, row != NULL, e);
 }
 
 enum status rundir_close(struct rundir *r, struct err *e)

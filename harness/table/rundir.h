@@ -54,7 +54,7 @@ bool rundir_done(const struct rundir *r, enum table_id table, const char *case_i
 
 enum status rundir_write(struct rundir *r, enum table_id table, const void *row, struct err *e);
 
-/* Replace the one row of env.csv: at the start, and again at the end. */
+/* Replace the one row of env.csv: at the start, and again at the end. NULL: no row yet. */
 enum status rundir_env(struct rundir *r, const struct env_row *row, struct err *e);
 
 /* Remove the folder of a run that is closed and has no row; DIR/latest points where it did. */

@@ -66,7 +66,7 @@ static enum status zst_put(struct samples *s, const char *data, size_t n, enum z
             return zst_fail(e, s->out.path, left);
         if (out.pos > 0)
             append_write(&s->out, s->room, out.pos);
-    } while (how == ZSTD_e_continue ? in.pos < in.size : left > 0);
+    } while (then == GO_ON ? in.pos < in.size : left > 0);
     return append_status(&s->out, e);
 }
 
@@ -76,7 +76,7 @@ static void zst_free(struct samples *s)
     free(s->room);
 }
 
-/* Decompress one whole frame. */
+/* Compress into one whole frame. */
 static enum status zst_pack(struct bytes *out, const char *data, size_t n, struct err *e)
 {
     const size_t room = ZSTD_compressBound(n);

@@ -4,6 +4,7 @@
  * a small buffer, so that an error can quote it. */
 #include "range.h"
 #include "grow.h"
+#include "suggest.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -140,16 +141,6 @@ static enum status range_item(struct ints *out, const struct item *it, const cha
     return OK;
 }
 
-static bool is_word(int *value, const char *text, const char *const *words)
-{
-    for (int i = 0; words && words[i]; i++)
-        if (strcmp(words[i], text) == 0) {
-            *value = -1 - i;
-            return true;
-        }
-    return false;
-}
-
 enum status range_parse(struct ints *out, const char *label, const char *text, int lo, int hi,
                         struct err *e)
 {
@@ -180,10 +171,10 @@ enum status range_parse_words(struct ints *out, const char *label, const char *t
         buf[len] = '\0';
 
         const char *const dots = strstr(buf, "..");
+        const int word = words ? word_index(buf, words) : -1;
         long long n;
-        int word;
-        if (is_word(&word, buf, words)) {
-            TRY(append(out, word, &it, e));
+        if (word >= 0) {
+            TRY(append(out, -1 - word, &it, e));
         } else if (dots) {
             TRY(range_item(out, &it, dots, e));
         } else {

@@ -67,15 +67,13 @@ enum status unknown_word(struct err *e, const char *what, const char *word,
                          const char *const *words, const char *see)
 {
     char list[320] = "";
-    size_t used = 0;
     const char *const guess = nearest(word, words);
 
     const char *const *w = words;
-    for (; *w && used + strlen(*w) + sizeof(", ...") <= sizeof(list); w++)
-        used +=
-            (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", w == words ? "" : ", ", *w);
+    for (; *w && strlen(list) + strlen(*w) + sizeof(", ...") <= sizeof(list); w++)
+        text_append(list, sizeof(list), "%s%s", w == words ? "" : ", ", *w);
     if (*w)
-        snprintf(list + used, sizeof(list) - used, ", ...");
+        text_append(list, sizeof(list), ", ...");
     const char *const sep = see ? "; see: " : "";
     if (guess)
         return fail(e, E_USAGE, "unknown %s \"%.64s\"  -> did you mean %s?  (%s%s)", what, word,

@@ -268,6 +268,16 @@ static void tell_left_out(const struct text_layout *l, int width)
                   width, names);
 }
 
+/* Columns of the terminal that column c takes. */
+static int widest(const struct text_table *s, int c)
+{
+    int most = terminal_columns(s->column[c].name);
+
+    for (int row = 0; row < s->rows; row++)
+        most = max_int(most, terminal_columns(s->text[row * s->columns + c]));
+    return most;
+}
+
 static void print_aligned(FILE *f, const struct text_table *s,
                           const struct text_table_column *column, const int *at, int n)
 {
@@ -276,11 +286,8 @@ static void print_aligned(FILE *f, const struct text_table *s,
     int natural[TEXT_TABLE_COLUMNS];
     struct text_layout l;
 
-    for (int k = 0; k < n; k++) {
-        natural[k] = terminal_columns(column[k].name);
-        for (int row = 0; row < s->rows; row++)
-            natural[k] = max_int(natural[k], terminal_columns(s->text[row * s->columns + at[k]]));
-    }
+    for (int k = 0; k < n; k++)
+        natural[k] = widest(s, at[k]);
     text_layout_fit(&l, column, natural, n, terminal);
     if (!s->quiet)
         tell_left_out(&l, terminal);
@@ -346,12 +353,8 @@ int text_table_width(const struct text_table *s)
 {
     int width = -2;
 
-    for (int k = 0; k < s->columns; k++) {
-        int widest = terminal_columns(s->column[k].name);
-        for (int row = 0; row < s->rows; row++)
-            widest = max_int(widest, terminal_columns(s->text[row * s->columns + k]));
-        width += 2 + widest;
-    }
+    for (int c = 0; c < s->columns; c++)
+        width += 2 + widest(s, c);
     return width;
 }
 
