@@ -31,3 +31,10 @@ void text_append(char *buf, size_t size, const char *fmt, ...)
     vsnprintf(buf + n, size - n, fmt, ap);
     va_end(ap);
 }
+
+bool text_ends(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}

@@ -29,13 +29,6 @@ static void end_of(char end[END], int i, int n)
     snprintf(end, END, "-%05d-of-%05d.gguf", i + 1, n);
 }
 
-static bool ends_with(const char *path, const char *end)
-{
-    const size_t n = strlen(path), m = strlen(end);
-
-    return n >= m && strcmp(path + n - m, end) == 0;
-}
-
 /* The path of file i from that of the first. */
 static enum status path_of(char to[PATH_SIZE], const char *first, int i, int n, struct err *e)
 {
@@ -44,7 +37,7 @@ static enum status path_of(char to[PATH_SIZE], const char *first, int i, int n, 
 
     end_of(end, 0, n);
     end_of(other, i, n);
-    if (length >= PATH_SIZE || !ends_with(first, end))
+    if (length >= PATH_SIZE || !text_ends(first, end))
         return fail(
             e, E_IO,
             "checkpoint %s: is one of %d files  -> give the first, whose name ends in %s, or "

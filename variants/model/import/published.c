@@ -82,8 +82,7 @@ static void check_architectures(struct config_json *j)
     json_array_foreach(names, i, name)
     {
         const char *const text = json_is_string(name) ? json_string_value(name) : "";
-        const size_t n = strlen(text), m = strlen("Model"); /* that ends a bare model's name */
-        const bool bare = n >= m && strcmp(text + n - m, "Model") == 0;
+        const bool bare = text_ends(text, "Model");
         if (!strstr(text, "LMHeadModel") && !strstr(text, "ForCausalLM") && !bare)
             config_json_refuse(j, "architectures %.60s: not a language model  -> ...ForCausalLM",
                                text);
@@ -301,11 +300,9 @@ static bool is_buffer(const char *name)
         ".attn.bias",           ".attn.masked_bias", ".attention.bias", ".attention.masked_bias",
         ".rotary_emb.inv_freq", "pos_emb.inv_freq",  ".position_ids",   "embeddings.position_ids"};
 
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        const size_t n = strlen(name), m = strlen(ends[i]);
-        if (n >= m && strcmp(name + n - m, ends[i]) == 0)
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (text_ends(name, ends[i]))
             return true;
-    }
     return false;
 }
 

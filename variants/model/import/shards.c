@@ -23,16 +23,9 @@ static bool join(char to[PATH_SIZE], const char *dir, const char *name)
     return snprintf(to, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static bool is_plain(const char *name)
 {
-    return *name && *name != '.' && !strpbrk(name, "/\\") && ends_with(name, ".safetensors");
+    return *name && *name != '.' && !strpbrk(name, "/\\") && text_ends(name, ".safetensors");
 }
 
 /* ---- what is there ------------------------------------------------------------------------ */
@@ -63,13 +56,13 @@ static void look_around(struct around *a, const char *dir)
     *a = (struct around){0};
     while (d && (entry = readdir(d))) {
         const char *const name = entry->d_name;
-        const bool weights = is_plain(name), whole = weights && ends_with(name, WHOLE);
+        const bool weights = is_plain(name), whole = weights && text_ends(name, WHOLE);
         const char *const of = weights ? strstr(name, "-of-") : NULL;
         if (weights)
             keep_first(whole ? a->whole : of ? a->shard : a->single, name);
         a->n_whole += whole;
         for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-            if (ends_with(name, ends[i]))
+            if (text_ends(name, ends[i]))
                 keep_first(a->other, name);
     }
     if (d)
@@ -83,7 +76,7 @@ static enum status nothing_there(const struct around *a, const char *checkpoint,
                     "checkpoint %s: has %.80s and no " INDEX ", which says what is in it  -> "
                     "fetch that file, too",
                     checkpoint, *a->shard ? a->shard : a->whole);
-    if (ends_with(a->other, ".gguf"))
+    if (text_ends(a->other, ".gguf"))
         return fail(e, E_IO,
                     "checkpoint %s: has %.80s and no " SINGLE
                     "  -> give that file, --ckpt %s/%.80s",
