@@ -16,6 +16,17 @@
         "blk.*.attn_output", "model.layers.*.self_attn.o_proj"                                     \
     }
 
+#define KEYS                                                                                       \
+    {"embedding_length", "hidden_size"}, {"block_count", "num_hidden_layers"},                     \
+        {"feed_forward_length", "intermediate_size"},                                              \
+        {"attention.head_count", "num_attention_heads"},                                           \
+        {"attention.head_count_kv", "num_key_value_heads"}, {"attention.key_length", "head_dim"},  \
+        {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},                                      \
+        {"attention.sliding_window", "sliding_window"}, {"rope.freq_base", "rope_theta"},          \
+    {                                                                                              \
+        "context_length", "max_position_embeddings"                                                \
+    }
+
 static const struct gguf_names llama_tensors[] = {
     ENDS,
     {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
@@ -38,16 +49,7 @@ static const struct gguf_names llama_tensors[] = {
 };
 
 static const struct gguf_names llama_keys[] = {
-    {"embedding_length", "hidden_size"},
-    {"block_count", "num_hidden_layers"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads"},
-    {"attention.key_length", "head_dim"},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
-    {"rope.freq_base", "rope_theta"},
-    {"context_length", "max_position_embeddings"},
-    {"attention.sliding_window", "sliding_window"},
+    KEYS,
     {"attention.causal", "is_causal"},
     {"expert_count", "num_experts"},
     {"expert_used_count", "num_experts_per_tok"},
@@ -90,18 +92,9 @@ static const struct gguf_names behind_tensors[] = {
 };
 
 static const struct gguf_names gemma_keys[] = {
-    {"embedding_length", "hidden_size"},
-    {"block_count", "num_hidden_layers"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads"},
-    {"attention.key_length", "head_dim"},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
-    {"attention.sliding_window", "sliding_window"},
+    KEYS,
     {"attention.sliding_window_pattern", "sliding_window_pattern"},
-    {"rope.freq_base", "rope_theta"},
     {"rope.freq_base_swa", "rope_local_base_freq"},
-    {"context_length", "max_position_embeddings"},
     {0},
 };
 

@@ -7,25 +7,19 @@
 
 #include <math.h>
 
+#define QKV(name, nth)                                                                             \
+    {                                                                                              \
+        .ours = "layers.*.attn." name, .published = "h.*.attn.c_attn", .layout = LAYOUT_COLUMNS,   \
+        .part = nth, .parts = 3                                                                    \
+    }
+
 static const struct tensor_row tensors[] = {
     {.ours = "embed", .published = "wte"},
     {.ours = "pos", .published = "wpe"},
     {.ours = "layers.*.ln1", .published = "h.*.ln_1"},
-    {.ours = "layers.*.attn.q",
-     .published = "h.*.attn.c_attn",
-     .layout = LAYOUT_COLUMNS,
-     .part = 0,
-     .parts = 3},
-    {.ours = "layers.*.attn.k",
-     .published = "h.*.attn.c_attn",
-     .layout = LAYOUT_COLUMNS,
-     .part = 1,
-     .parts = 3},
-    {.ours = "layers.*.attn.v",
-     .published = "h.*.attn.c_attn",
-     .layout = LAYOUT_COLUMNS,
-     .part = 2,
-     .parts = 3},
+    QKV("q", 0),
+    QKV("k", 1),
+    QKV("v", 2),
     {.ours = "layers.*.attn.o", .published = "h.*.attn.c_proj", .layout = LAYOUT_COLUMNS},
     {.ours = "layers.*.ln2", .published = "h.*.ln_2"},
     {.ours = "layers.*.ff.1", .published = "h.*.mlp.c_fc", .layout = LAYOUT_COLUMNS},

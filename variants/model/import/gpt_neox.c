@@ -5,25 +5,19 @@
  * side; maps of queries, keys and values alternate head by head. */
 #include "model_type.h"
 
+#define QKV(name, nth)                                                                             \
+    {                                                                                              \
+        .ours = "layers.*.attn." name, .published = "layers.*.attention.query_key_value",          \
+        .layout = LAYOUT_HEADS, .part = nth, .parts = 3                                            \
+    }
+
 static const struct tensor_row tensors[] = {
     {.ours = "embed", .published = "embed_in"},
     {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
     {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
-    {.ours = "layers.*.attn.q",
-     .published = "layers.*.attention.query_key_value",
-     .layout = LAYOUT_HEADS,
-     .part = 0,
-     .parts = 3},
-    {.ours = "layers.*.attn.k",
-     .published = "layers.*.attention.query_key_value",
-     .layout = LAYOUT_HEADS,
-     .part = 1,
-     .parts = 3},
-    {.ours = "layers.*.attn.v",
-     .published = "layers.*.attention.query_key_value",
-     .layout = LAYOUT_HEADS,
-     .part = 2,
-     .parts = 3},
+    QKV("q", 0),
+    QKV("k", 1),
+    QKV("v", 2),
     {.ours = "layers.*.attn.o", .published = "layers.*.attention.dense"},
     {.ours = "layers.*.ff.1", .published = "layers.*.mlp.dense_h_to_4h"},
     {.ours = "layers.*.ff.2", .published = "layers.*.mlp.dense_4h_to_h"},
