@@ -20,18 +20,9 @@ enum { MOST_CONTEXT = 1 << 24 };
 static double number_at(struct config_json *j, const struct longrope *l, const char *key,
                         double least, double most)
 {
-    const json_t *const value = json_object_get(l->how, key);
-    const double x = json_number_value(value);
-    char text[64];
-
-    if (!value || json_is_null(value))
-        return 0;
-    if (json_is_number(value) && x >= least && x <= most)
-        return x;
-    config_json_text(text, sizeof(text), value);
-    config_json_refuse(j, "%s with %s of %s %s: no number from %g to %g  -> give a complete config",
-                       j->family, key, l->name, text, least, most);
-    return 0;
+    return json_is_null(json_object_get(l->how, key))
+               ? 0
+               : import_number_in(j, l->how, l->name, key, 0, least, most);
 }
 
 /* A divisor for each pair, as text of `ours`. */

@@ -14,3 +14,7 @@ struct longrope {
 
 /* Say both lists, and what cosines and sines are multiplied by; refuse what contradicts itself. */
 void import_put_longrope(struct config_json *j, const struct longrope *l);
+
+/* A number of that object, `absent` without the key. */
+double import_number_in(struct config_json *j, const json_t *object, const char *name,
+                        const char *key, double absent, double least, double most);

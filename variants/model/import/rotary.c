@@ -36,8 +36,7 @@ static const json_t *object_at(struct config_json *j, const char *key)
     return json_object_size(object) > 0 ? object : NULL;
 }
 
-/* A number of an object, `absent` without the key. */
-static double number_in(struct config_json *j, const json_t *object, const char *name,
+double import_number_in(struct config_json *j, const json_t *object, const char *name,
                         const char *key, double absent, double least, double most)
 {
     const json_t *const value = json_object_get(object, key);
@@ -139,14 +138,14 @@ static double agreed(struct config_json *j, const struct spellings *s, const cha
 {
     const double beside = config_json_real(j, own, usual, least, most);
     const bool within = !s->old && json_object_get(s->new, key), said = config_json_at(j, own);
-    const double x = within ? number_in(j, s->new, NEW, key, usual, least, most) : beside;
+    const double x = within ? import_number_in(j, s->new, NEW, key, usual, least, most) : beside;
     const struct {
         const char *key, *of;
         double is;
     } places[] = {{own, "", said ? beside : x},
                   {key, "", config_json_real(j, key, x, least, most)},
-                  {key, " of " OLD, number_in(j, s->old, OLD, key, x, least, most)},
-                  {key, " of " NEW, number_in(j, s->new, NEW, key, x, least, most)}};
+                  {key, " of " OLD, import_number_in(j, s->old, OLD, key, x, least, most)},
+                  {key, " of " NEW, import_number_in(j, s->new, NEW, key, x, least, most)}};
 
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         if (places[i].is != x)
@@ -212,7 +211,7 @@ static double needed(struct config_json *j, const struct spellings *s, const cha
     if (!json_object_get(s->how, key))
         config_json_refuse(j, "%s with %s %s: %s is missing  -> give a complete config", j->family,
                            s->name, s->kind, key);
-    return number_in(j, s->how, s->name, key, 1, 1e-6, MOST);
+    return import_number_in(j, s->how, s->name, key, 1, 1e-6, MOST);
 }
 
 /* Which length the texts of the training had: beside the object, version 5 prefers it. */
@@ -237,7 +236,7 @@ static double optional(struct config_json *j, const struct spellings *s, const c
 
     return json_is_null(json_object_get(s->how, key))
                ? usual
-               : number_in(j, s->how, s->name, key, usual, least, MOST);
+               : import_number_in(j, s->how, s->name, key, usual, least, MOST);
 }
 
 static void put_llama3(struct config_json *j, const struct spellings *s)
@@ -385,7 +384,7 @@ static double base_of(struct config_json *j, const json_t *all, const char *kind
 {
     const json_t *const of_kind = json_object_get(all, kind);
     const double beside = config_json_real(j, own, usual, MIN_BASE, MAX_BASE);
-    const double x = number_in(j, of_kind, kind, BASE, beside, MIN_BASE, MAX_BASE);
+    const double x = import_number_in(j, of_kind, kind, BASE, beside, MIN_BASE, MAX_BASE);
 
     if (all && !json_is_object(of_kind))
         config_json_refuse(j, "%s with " NEW " without %s  -> give a complete config", j->family,

@@ -52,15 +52,15 @@ static enum status differs(const struct published *p, const struct tensor *t,
                 p->path, t->name, first ? first->t->name : "none", what);
 }
 
-static bool is_read(enum dtype type) { return tensor_is_readable(type); }
-
 enum status ties_check_shape(const struct published *p, const struct tensor *t,
                              const struct shard_tensor *first, struct err *e)
 {
     if (!first || first->t->rank != t->rank ||
         memcmp(first->t->shape, t->shape, sizeof(*t->shape) * (size_t)t->rank) != 0)
         return differs(p, t, first, "sizes", e);
-    return is_read(t->dtype) && is_read(first->t->dtype) ? OK : differs(p, t, first, "types", e);
+    return tensor_is_readable(t->dtype) && tensor_is_readable(first->t->dtype)
+               ? OK
+               : differs(p, t, first, "types", e);
 }
 
 static bool same_numbers(const struct tensor *a, const struct tensor *b)
