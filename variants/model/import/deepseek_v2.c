@@ -89,9 +89,7 @@ static void put_attention(struct config_json *j)
                            "%s with head_dim other than qk_rope_head_dim %d, or qk_head_dim other "
                            "than %d  -> use these",
                            j->family, rope, nope + rope);
-    if (config_json_flag(j, "attention_bias", false))
-        config_json_refuse(j, "%s with attention_bias: not supported  -> use a model without",
-                           j->family);
+    import_need_flag(j, "attention_bias", false);
     import_put_common(j, "mla");
     import_put_rotary(j, &rotary, rope);
     config_json_put(j, "rope_pairs", "interleaved");
@@ -110,7 +108,6 @@ static void put_attention(struct config_json *j)
 static void put_route(struct config_json *j, int taken)
 {
     const char *const how = config_json_word(j, "topk_method", "greedy");
-    const char *const by = config_json_word(j, "scoring_func", "softmax");
     const bool norms = config_json_flag(j, "norm_topk_prob", false);
     const bool groups = how && strcmp(how, "group_limited_greedy") == 0;
     const bool said = config_json_at(j, "n_group"), within = config_json_at(j, "topk_group");
@@ -120,9 +117,7 @@ static void put_route(struct config_json *j, int taken)
                            "%s with topk_method %.40s: not supported  -> use greedy or "
                            "group_limited_greedy",
                            j->family, how);
-    if (by && strcmp(by, "softmax") != 0)
-        config_json_refuse(j, "%s with scoring_func %.40s: not supported  -> use softmax",
-                           j->family, by);
+    import_need_word(j, "scoring_func", "softmax");
     if (norms && taken > 1)
         config_json_refuse(j,
                            "%s with norm_topk_prob: the publisher's program divides gates by their "
@@ -156,8 +151,7 @@ static void put_layers(struct config_json *j)
                            "%s with moe_layer_freq: transformers does not read it  -> use a model "
                            "with 1",
                            j->family);
-    if (config_json_flag(j, "mlp_bias", false))
-        config_json_refuse(j, "%s with mlp_bias: not supported  -> use a model without", j->family);
+    import_need_flag(j, "mlp_bias", false);
     config_json_at(j, "aux_loss_alpha"); /* of training, as seq_aux is */
     import_put_experts(j, &experts);
     import_put_dense_layers(j, dense, INNER);

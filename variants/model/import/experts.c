@@ -42,9 +42,7 @@ void import_put_experts(struct config_json *j, const struct experts *x)
     put_act(j, "moe_act");
     config_json_put(j, "moe_norm", "%s", x->norms ? "always" : "never");
     SAY(j, {"aux_coef", "0"}, {"ff_bias", "0"}); /* the first balanced them in training */
-    config_json_at(j, "router_aux_loss_coef");
-    config_json_at(j, "output_router_logits");
-    config_json_at(j, "router_jitter_noise");
+    SKIP(j, "router_aux_loss_coef", "output_router_logits", "router_jitter_noise");
 }
 
 void import_put_dense_layers(struct config_json *j, const bool *dense, int usual_inner)
@@ -141,13 +139,10 @@ static void mixtral(struct config_json *j)
                                          .whole = true};
     static const struct experts experts = {"num_experts", "num_experts_per_tok", 8, 2,
                                            .norms = true};
-    const bool windows = config_json_at(j, "sliding_window");
 
     import_put_rotary(j, &rotary, import_put_heads(j, "llama", KV_HEADS, 0));
     SAY(j, {"norm", "pre"}, {"attn_bias", "0"});
-    if (windows)
-        config_json_put(j, "window", "%d",
-                        config_json_whole(j, "sliding_window", REQUIRED, 1, MAX_DISTANCE));
+    import_put_window(j);
     import_put_experts(j, &experts);
 }
 

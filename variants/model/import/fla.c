@@ -4,15 +4,13 @@
  * with norms before both. gla (Yang et al. 2023, arXiv:2312.06635) reads its decays by a low-rank
  * map; gated_deltanet (Yang et al. 2024, arXiv:2412.06464) is the gated delta rule behind a
  * convolution of queries, keys and values each. */
-#include "llama.h"
+#include "fla.h"
 #include "variants/steps/mix.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- tensors ------------------------------------------------------------------------------ */
-
-#define ATTENTION(name, in) .ours = "layers.*.attn." name, .published = "layers.*.attn." in
 
 #define BLOCK                                                                                      \
     {.ours = "embed", .published = "embeddings"},                                                  \
@@ -78,13 +76,7 @@ static const struct tensor_row gla_tensors[] = {
 static const struct key_row gated_deltanet_keys[] = {KEYS(2048, 21), {0}};
 static const struct key_row gla_keys[] = {KEYS(2048, 24), {0}};
 
-/* Keys of how it is computed and trained. */
-static const char *const idle[] = {"attn_mode",          "fuse_norm",  "fuse_swiglu",
-                                   "fuse_cross_entropy", "use_l2warp", "fuse_linear_cross_entropy",
-                                   "initializer_range"};
-
-/* Null is as if it were absent. */
-static int whole_or(struct config_json *j, const char *key, int absent)
+int fla_width(struct config_json *j, const char *key, int absent)
 {
     return config_json_at(j, key) ? config_json_whole(j, key, absent, 1, MAX_WIDTH) : absent;
 }
@@ -100,33 +92,34 @@ static int times(struct config_json *j, const char *key, double usual, int of)
     return (int)round(x);
 }
 
-/* The feed-forward network is as wide as is said, or by a rule. */
-static void put_inner(struct config_json *j, int width)
+void fla_put_inner(struct config_json *j, int width, bool gated)
 {
-    enum { STEP = 256 };
+    const int step = gated ? 256 : 32;
     const double ratio = config_json_at(j, "hidden_ratio")
                              ? config_json_real(j, "hidden_ratio", 4, 1e-6, 1 << 10)
                              : 4;
-    const int rule = ((int)(width * ratio * 2 / 3) + STEP - 1) / STEP * STEP;
+    const int wide = (int)(gated ? width * ratio * 2 / 3 : width * ratio);
 
-    config_json_put(j, "d_inner", "%d", whole_or(j, "intermediate_size", rule));
+    config_json_put(j, "d_inner", "%d",
+                    fla_width(j, "intermediate_size", (wide + step - 1) / step * step));
+}
+
+void fla_skip_idle(struct config_json *j)
+{
+    SKIP(j, "attn_mode", "fuse_norm", "fuse_swiglu", "fuse_cross_entropy", "use_l2warp",
+         "fuse_linear_cross_entropy", "initializer_range");
 }
 
 /* What both are, with heads of this many keys and values. */
 static void put_block(struct config_json *j, const char *variant, int heads, int keys, int values)
 {
-    const char *const act = config_json_word(j, "hidden_act", "swish");
-
     if (config_json_at(j, "attn"))
         config_json_refuse(j,
                            "%s with attn: layers of attention, not supported  -> use a model "
                            "without",
                            j->family);
-    if (strcmp(act, "swish") != 0)
-        config_json_refuse(j, "%s with hidden_act %.40s: not supported  -> use swish", j->family,
-                           act);
-    for (size_t i = 0; i < ARRAY_LEN(idle); i++)
-        config_json_at(j, idle[i]);
+    import_need_word(j, "hidden_act", "swish");
+    fla_skip_idle(j);
     import_put_common(j, variant);
     config_json_put(j, "mixer", "%s", variant);
     config_json_put(j, "n_head", "%d", heads);
@@ -150,7 +143,7 @@ static void gated_deltanet(struct config_json *j)
     const int width = config_json_whole(j, "hidden_size", 2048, 1, MAX_WIDTH);
     const int keys = config_json_whole(j, "head_dim", HEAD, 1, MAX_WIDTH);
     const int of_keys = config_json_whole(j, "num_heads", HEADS, 1, MAX_WIDTH);
-    const int heads = whole_or(j, "num_v_heads", of_keys);
+    const int heads = fla_width(j, "num_v_heads", of_keys);
     const int taps = config_json_whole(j, "conv_size", TAPS, 1, 256);
 
     if (heads % of_keys)
@@ -158,7 +151,7 @@ static void gated_deltanet(struct config_json *j)
                            "gated_deltanet with num_heads %d of num_v_heads %d  -> use a divisor",
                            of_keys, heads);
     put_block(j, "gdn", heads, keys, times(j, "expand_v", 2, keys));
-    put_inner(j, width);
+    fla_put_inner(j, width, true);
     put_gate(j, "use_gate");
     if (heads != of_keys)
         config_json_put(j, "key_heads", "%d", of_keys);
@@ -175,18 +168,13 @@ static void refuse_of_gla(struct config_json *j, int heads)
     for (size_t i = 0; i < ARRAY_LEN(without); i++)
         if (config_json_at(j, without[i]))
             config_json_refuse(j, "gla with %s: not supported  -> use a model without", without[i]);
-    if (config_json_flag(j, "use_short_conv", false))
-        config_json_refuse(j, "gla with use_short_conv: not supported  -> use a model without");
-    config_json_at(j, "conv_size");
-    config_json_at(j, "share_conv_kernel");
-    if (!config_json_flag(j, "elementwise_affine", true))
-        config_json_refuse(j,
-                           "gla without elementwise_affine: not supported  -> use a model with it");
-    if (whole_or(j, "num_kv_heads", heads) != heads)
+    import_need_flag(j, "use_short_conv", false);
+    import_need_flag(j, "elementwise_affine", true);
+    if (fla_width(j, "num_kv_heads", heads) != heads)
         config_json_refuse(j, "gla with num_kv_heads %d of %d heads: not supported  -> use as many",
-                           whole_or(j, "num_kv_heads", heads), heads);
-    config_json_at(j, "use_gk"); /* its program reads neither */
-    config_json_at(j, "use_gv");
+                           fla_width(j, "num_kv_heads", heads), heads);
+    SKIP(j, "conv_size", "share_conv_kernel");
+    SKIP(j, "use_gk", "use_gv"); /* its program reads neither */
 }
 
 /* Of all heads, to that of one. */
@@ -209,20 +197,16 @@ static void gla(struct config_json *j)
     refuse_of_gla(j, heads);
     const int keys = share(j, "expand_k", (int)(width * of_keys), heads);
     put_block(j, "gla", heads, keys, share(j, "expand_v", (int)(width * of_values), heads));
-    put_inner(j, width);
+    fla_put_inner(j, width, true);
     put_gate(j, "use_output_gate");
     config_json_put(j, "lora", "%d", RANK);
     config_json_put(j, "gate_tau", "16");
 }
 
-#define FAMILY                                                                                     \
-    .prefix = "model.", .embedding = "embeddings.weight", .layers = "num_hidden_layers",           \
-    .context = "max_position_embeddings", .usual_context = 2048, .endless = true
-
 const struct model_type model_type_gated_deltanet = {.name = "gated_deltanet",
-                                                     FAMILY,
+                                                     FLA_FAMILY,
                                                      .keys = gated_deltanet_keys,
                                                      .tensors = gated_deltanet_tensors,
                                                      .more = gated_deltanet};
 const struct model_type model_type_gla = {
-    .name = "gla", FAMILY, .keys = gla_keys, .tensors = gla_tensors, .more = gla};
+    .name = "gla", FLA_FAMILY, .keys = gla_keys, .tensors = gla_tensors, .more = gla};

@@ -212,11 +212,17 @@ static void mistral(struct config_json *j)
     import_check_layer_types(j, window ? "sliding_attention" : "full_attention");
 }
 
+void import_put_window(struct config_json *j)
+{
+    if (config_json_at(j, "sliding_window"))
+        config_json_put(j, "window", "%d",
+                        config_json_whole(j, "sliding_window", REQUIRED, 1, MAX_DISTANCE));
+}
+
 /* Without the switch, the window and the layers that would have it say nothing. */
 void import_refuse_some_windows(struct config_json *j)
 {
-    config_json_at(j, "sliding_window");
-    config_json_at(j, "max_window_layers");
+    SKIP(j, "sliding_window", "max_window_layers");
     if (config_json_flag(j, "use_sliding_window", false))
         config_json_refuse(j,
                            "%s with use_sliding_window: windows in some layers only are not "

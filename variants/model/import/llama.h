@@ -83,6 +83,8 @@ struct experts {
 void import_put_experts(struct config_json *j, const struct experts *x);
 /* Two names of their number. */
 extern const struct alias experts_aliases[];
+/* A window, where the file has one. */
+void import_put_window(struct config_json *j);
 /* Windows in some layers only, as qwen2 has a switch for. */
 void import_refuse_some_windows(struct config_json *j);
 /* After its experts: dense[l] of MAX_LAYERS says which layers have a feed-forward network of

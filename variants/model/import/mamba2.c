@@ -56,13 +56,6 @@ static void refuse_limits(struct config_json *j)
         config_json_refuse(j, "mamba2 with time_step_limit: not supported  -> use 0 to Infinity");
 }
 
-/* Keys of training, and of how it is computed. */
-static const char *const idle[] = {"time_step_rank", "time_step_min", "time_step_max",
-                                   "time_step_floor", "time_step_scale", "chunk_size",
-                                   "residual_in_fp32", "rescale_prenorm_residual",
-                                   /* its program norms behind the gate, whatever this says */
-                                   "norm_before_gate"};
-
 static void more(struct config_json *j)
 {
     const int H = config_json_whole(j, "num_heads", 128, 1, MAX_WIDTH);
@@ -75,19 +68,16 @@ static void more(struct config_json *j)
                            "mamba2 with expand %g: num_heads %d of head_dim %d are not %g  -> "
                            "give a complete config",
                            expand, H, width, expand * D);
-    if (config_json_flag(j, "use_bias", false))
-        config_json_refuse(j, "mamba2 with use_bias: not supported  -> use a model without");
-    if (!config_json_flag(j, "use_conv_bias", true))
-        config_json_refuse(j,
-                           "mamba2 without use_conv_bias: not supported  -> use a model with it");
-    if (!config_json_flag(j, "rms_norm", true))
-        config_json_refuse(j, "mamba2 without rms_norm: not supported  -> use a model with it");
-    if (strcmp(config_json_word(j, "hidden_act", "silu"), "silu") != 0)
-        config_json_refuse(j, "mamba2 with hidden_act %.40s: not supported  -> use silu",
-                           config_json_word(j, "hidden_act", "silu"));
+    import_need_flag(j, "use_bias", false);
+    import_need_flag(j, "use_conv_bias", true);
+    import_need_flag(j, "rms_norm", true);
+    import_need_word(j, "hidden_act", "silu");
     refuse_limits(j);
-    for (size_t i = 0; i < ARRAY_LEN(idle); i++)
-        config_json_at(j, idle[i]);
+    /* of training, and of how it is computed; its program norms behind the gate, whatever
+     * norm_before_gate says */
+    SKIP(j, "time_step_rank", "time_step_min", "time_step_max", "time_step_floor",
+         "time_step_scale", "chunk_size", "residual_in_fp32", "rescale_prenorm_residual",
+         "norm_before_gate");
     import_put_common(j, "mamba2");
     SAY(j, {"mixer", "mamba2"}, {"scale", "1"}, {"norm", "pre"}, {"norm_kind", "rms"},
         {"norm_whole", "1"});

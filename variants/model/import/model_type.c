@@ -42,6 +42,28 @@ void import_put_common(struct config_json *j, const char *variant)
     SAY(j, {"emb_scale", "1"}, {"out_bias", "0"}, {"final_ln", "1"}, {"causal", "1"});
 }
 
+void import_need_flag(struct config_json *j, const char *key, bool usual)
+{
+    if (config_json_flag(j, key, usual) != usual)
+        config_json_refuse(j, "%s %s %s: not supported  -> use a model %s", j->family,
+                           usual ? "without" : "with", key, usual ? "with it" : "without");
+}
+
+void import_need_word(struct config_json *j, const char *key, const char *only)
+{
+    const char *const word = config_json_word(j, key, only);
+
+    if (strcmp(word, only) != 0)
+        config_json_refuse(j, "%s with %s %.40s: not supported  -> use %s", j->family, key, word,
+                           only);
+}
+
+void import_skip(struct config_json *j, const char *const *keys)
+{
+    for (; *keys; keys++)
+        config_json_at(j, *keys);
+}
+
 void import_put_ffn(struct config_json *j, const char *key, const char *absent,
                     const struct act_name *names)
 {

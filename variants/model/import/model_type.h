@@ -156,5 +156,13 @@ struct rotary_kinds {
 void import_put_rotary_kinds(struct config_json *j, const struct rotary_kinds *r, const bool *full,
                              int head);
 
+/* Refuse what a flag says other than `usual`, and a word other than the one that is supported, which
+ * stands for an absent one. */
+void import_need_flag(struct config_json *j, const char *key, bool usual);
+void import_need_word(struct config_json *j, const char *key, const char *only);
+/* Keys that say nothing of a text, such as those of training: the list ends with NULL. */
+void import_skip(struct config_json *j, const char *const *keys);
+#define SKIP(j, ...) import_skip(j, (const char *const[]){__VA_ARGS__, NULL})
+
 /* What all families are where ours has a choice. */
 void import_put_common(struct config_json *j, const char *variant);

@@ -56,14 +56,10 @@ static void more(struct config_json *j)
 {
     refuse_other_than_one(j, "full_attn_mod");
     refuse_other_than_one(j, "interpolate_factor");
-    const bool windows = config_json_at(j, "sliding_window");
-
     import_put_rotary(j, &rotary, import_put_heads(j, "llama", 0, 0));
     import_put_ffn(j, "hidden_act", "silu", llama_acts);
     SAY(j, {"norm", "pre"}, {"attn_bias", "0"}, {"ff_bias", "0"});
-    if (windows)
-        config_json_put(j, "window", "%d",
-                        config_json_whole(j, "sliding_window", REQUIRED, 1, MAX_DISTANCE));
+    import_put_window(j);
 }
 
 LLAMA_TYPE(phi3, .usual_context = CONTEXT, .keys = keys, .tensors = tensors, .more = more);

@@ -127,10 +127,6 @@ static const struct rotary rotary = {.base = "rope_theta",
                                      .usual_share = 0.25,
                                      .idle = of_pictures};
 
-/* Keys of layers that guess further tokens, and of types. */
-static const char *const idle[] = {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings",
-                                   "mamba_ssm_dtype"};
-
 /* All but the feed-forward network. */
 static void put_layers(struct config_json *j, int kv_heads)
 {
@@ -142,19 +138,14 @@ static void put_layers(struct config_json *j, int kv_heads)
     const int served = config_json_whole(j, "linear_num_key_heads", 16, 1, MAX_WIDTH);
     const char *const act = config_json_word(j, "hidden_act", "silu");
 
-    if (config_json_flag(j, "attention_bias", false))
-        config_json_refuse(j, "%s with attention_bias: not supported  -> use a model without",
-                           j->family);
-    if (!config_json_flag(j, "attn_output_gate", true))
-        config_json_refuse(j, "%s without attn_output_gate: not supported  -> use a model with it",
-                           j->family);
+    import_need_flag(j, "attention_bias", false);
+    import_need_flag(j, "attn_output_gate", true);
     if (act && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
         config_json_refuse(j,
                            "%s with hidden_act %.40s: it stands behind convolutions, too, where "
                            "only silu is supported  -> use silu",
                            j->family, act);
-    for (size_t i = 0; i < ARRAY_LEN(idle); i++)
-        config_json_at(j, idle[i]);
+    SKIP(j, "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype");
     if (heads % served)
         config_json_refuse(j, "%s with linear_num_key_heads %d of %d heads  -> use a divisor",
                            j->family, served, heads);

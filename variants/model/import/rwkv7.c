@@ -3,13 +3,11 @@
  * rwkv7 of flash-linear-attention (Peng et al. 2025, arXiv:2503.14456). Its four low-rank maps have
  * ranks of their own, ours have one: the largest, and the others' further rows and columns are 0,
  * which adds nothing. The norm behind its embedding is computed once, for each word. */
-#include "llama.h"
+#include "fla.h"
 #include "shards.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define ATTENTION(name, in) .ours = "layers.*.attn." name, .published = "layers.*.attn." in
 
 /* x_r, x_w, ..: a row of ours each. */
 static int64_t shift_before(const struct config *c, int part) { return part; }
@@ -68,21 +66,6 @@ static const struct key_row keys[] = {
     {0},
 };
 
-/* Keys of how it is computed and trained. */
-static const char *const idle[] = {"attn_mode",
-                                   "fuse_swiglu",
-                                   "fuse_norm",
-                                   "fuse_cross_entropy",
-                                   "fuse_linear_cross_entropy",
-                                   "use_l2warp",
-                                   "initializer_range"};
-
-/* Null is as if it were absent. */
-static int whole_or(struct config_json *j, const char *key, int absent)
-{
-    return config_json_at(j, key) ? config_json_whole(j, key, absent, 1, MAX_WIDTH) : absent;
-}
-
 /* The size of that dimension; 0 where there is no such matrix. */
 static int size_of(struct config_json *j, const char *tensor, int layer, int dimension,
                    char name[TENSOR_NAME])
@@ -100,7 +83,7 @@ static int size_of(struct config_json *j, const char *tensor, int layer, int dim
 static int rank_of(struct config_json *j, const char *key, const char *tensor)
 {
     const int layers = config_json_whole(j, "num_hidden_layers", 24, 1, MAX_LAYERS);
-    int rank = whole_or(j, key, 0);
+    int rank = fla_width(j, key, 0);
 
     for (int k = 0; k < 2 * layers; k++) {
         char name[TENSOR_NAME];
@@ -145,9 +128,9 @@ static void check_values(struct config_json *j, int width)
 static void put_heads(struct config_json *j, int width)
 {
     enum { HEAD = 64 };
-    const int heads = whole_or(j, "num_heads", 0);
+    const int heads = fla_width(j, "num_heads", 0);
     const bool by_heads = !config_json_at(j, "head_dim") && heads > 0;
-    const int head = by_heads ? width / heads : whole_or(j, "head_dim", HEAD);
+    const int head = by_heads ? width / heads : fla_width(j, "head_dim", HEAD);
 
     if (head < 1 || width % head || (heads > 0 && heads != width / head))
         config_json_refuse(j,
@@ -160,18 +143,6 @@ static void put_heads(struct config_json *j, int width)
     config_json_put(j, "kv_heads", "%d", width / head);
     config_json_put(j, "d_head", "%d", head);
     config_json_put(j, "head_eps", "%.9g", head * config_json_real(j, "norm_eps", 1e-5, 0, 1));
-}
-
-/* The feed-forward network is as wide as is said, or by a rule. */
-static void put_inner(struct config_json *j, int width)
-{
-    enum { STEP = 32 };
-    const double ratio = config_json_at(j, "hidden_ratio")
-                             ? config_json_real(j, "hidden_ratio", 4, 1e-6, 1 << 10)
-                             : 4;
-    const int rule = ((int)(width * ratio) + STEP - 1) / STEP * STEP;
-
-    config_json_put(j, "d_inner", "%d", whole_or(j, "intermediate_size", rule));
 }
 
 static void more(struct config_json *j)
@@ -193,13 +164,12 @@ static void more(struct config_json *j)
     if (j->norms_words && config_json_flag(j, "tie_word_embeddings", false))
         config_json_refuse(j, "rwkv7 with norm_first, tie_word_embeddings: not supported  -> use a "
                               "model with a table of its own for the output");
-    for (size_t i = 0; i < ARRAY_LEN(idle); i++)
-        config_json_at(j, idle[i]);
+    fla_skip_idle(j);
     check_values(j, width);
     import_put_common(j, "rwkv7");
     config_json_put(j, "mixer", "rwkv7");
     put_heads(j, width);
-    put_inner(j, width);
+    fla_put_inner(j, width, false);
     put_ranks(j);
     config_json_put_tensor(j, "layers.0.attn.norm.bias");
     config_json_put(j, "head_norm", "layer");
@@ -208,10 +178,7 @@ static void more(struct config_json *j)
         {"norm_kind", "layer"}, {"ffn", "rwkv7"}, {"ff_bias", "0"});
 }
 
-#define FAMILY                                                                                     \
-    .prefix = "model.", .embedding = "embeddings.weight", .layers = "num_hidden_layers",           \
-    .context = "max_position_embeddings", .usual_context = 2048, .endless = true, .keys = keys,    \
-    .tensors = tensors, .more = more
+#define FAMILY FLA_FAMILY, .keys = keys, .tensors = tensors, .more = more
 
 const struct model_type model_type_rwkv7 = {.name = "rwkv7", FAMILY};
 /* Its older name. */
