@@ -387,7 +387,7 @@ static struct matrix matrix_in(const struct steps *t, const struct steps_run *r,
 {
     const bool kept = r->kept && !gradient;
 
-    if (value < 0 || (!kept && t->value[value].of_backward))
+    if (!kept && t->value[value].of_backward)
         return (struct matrix){0};
     const struct value *const v = &t->value[value], *const of = &t->value[v->of];
     float *at = gradient ? r->d_values : r->values;
@@ -426,16 +426,19 @@ struct matrix steps_gradient(const struct steps *t, const struct steps_run *r, i
     return matrix_in(t, r, value, true);
 }
 
-/* Of given rows, from the i-th input, a step of new ones reads the last, and others, of those that a
- * cache has, all. */
-static struct matrix rows_read(const struct steps *t, const struct steps_run *r,
-                               const struct step *s, int i, struct matrix m)
+/* The i-th input. Of given rows a step of new ones reads the last, and others, of those that a cache
+ * has, all. */
+static struct matrix input_of(const struct steps *t, const struct steps_run *r,
+                              const struct step *s, int i, const struct matrix at[MAX_VALUES])
 {
-    const struct value *const in = s->in[i] < 0 ? NULL : &t->value[t->value[s->in[i]].of];
+    if (s->in[i] < 0)
+        return (struct matrix){0};
+    const struct value *const in = &t->value[t->value[s->in[i]].of];
     value_rows *const rows = t->value[t->value[s->out[0]].of].rows;
+    struct matrix m = at[s->in[i]];
     int by = 0;
 
-    if (!in || (in->of != STEPS_INPUT && in->rows != steps_given_rows))
+    if (in->of != STEPS_INPUT && in->rows != steps_given_rows)
         return m;
     if (!s->core && !rows)
         by = in_front(t, r->M);
@@ -446,61 +449,81 @@ static struct matrix rows_read(const struct steps *t, const struct steps_run *r,
     return m;
 }
 
-static struct step_call call_of(const struct steps *t, const struct steps_run *r,
-                                const struct step *s, bool backward)
+/* What all steps of a run are told. */
+static struct step_call calls_of(const struct steps *t, const struct steps_run *r)
 {
-    const bool given = t->value[t->value[s->out[0]].of].rows == steps_given_rows;
-    struct step_call c = {.g = r->g,
-                          .s = s,
-                          .B = r->B,
-                          .L = steps_rows(t, s->out[0], extent_of(r)),
-                          .length = r->L,
-                          .M = r->M,
-                          .position = r->position - (given ? in_front(t, r->M) : 0),
-                          .front = r->front,
-                          .d_front = r->d_front,
-                          .steps = t,
-                          .core = r->core,
-                          .place = &r->place,
-                          .encoding = r->encoding,
-                          .sight = r->sight,
-                          .model = r->model,
-                          .scratch = r->scratch};
+    return (struct step_call){.g = r->g,
+                              .B = r->B,
+                              .length = r->L,
+                              .M = r->M,
+                              .front = r->front,
+                              .d_front = r->d_front,
+                              .steps = t,
+                              .core = r->core,
+                              .place = &r->place,
+                              .encoding = r->encoding,
+                              .sight = r->sight,
+                              .model = r->model,
+                              .scratch = r->scratch};
+}
 
+/* All values of a run, or their gradients. */
+static void find_values(const struct steps *t, const struct steps_run *r, bool gradient,
+                        struct matrix at[MAX_VALUES])
+{
+    for (int i = 0; i < t->n_values; i++)
+        at[i] = matrix_in(t, r, i, gradient);
+}
+
+/* Run one step with these; backward if there are gradients. */
+static void call_step(struct step_call *c, const struct steps_run *r, const struct step *s,
+                      const struct matrix at[MAX_VALUES], const struct matrix d_at[MAX_VALUES])
+{
+    const struct steps *const t = c->steps;
+    const bool given = t->value[t->value[s->out[0]].of].rows == steps_given_rows;
+
+    c->s = s;
+    c->L = steps_rows(t, s->out[0], extent_of(r));
+    c->position = r->position - (given ? in_front(t, r->M) : 0);
     for (int i = 0; i < STEP_IN; i++) {
-        c.in[i] = rows_read(t, r, s, i, steps_matrix(t, r, s->in[i]));
-        if (backward)
-            c.d_in[i] = rows_read(t, r, s, i, steps_gradient(t, r, s->in[i]));
+        c->in[i] = input_of(t, r, s, i, at);
+        if (d_at)
+            c->d_in[i] = input_of(t, r, s, i, d_at);
     }
     for (int i = 0; i < STEP_OUT; i++) {
-        c.out[i] = steps_matrix(t, r, s->out[i]);
-        if (backward)
-            c.d_out[i] = steps_gradient(t, r, s->out[i]);
+        const int out = s->out[i];
+        c->out[i] = out < 0 ? (struct matrix){0} : at[out];
+        if (d_at)
+            c->d_out[i] = out < 0 ? (struct matrix){0} : d_at[out];
     }
     for (int i = 0; i < STEP_PARAMS; i++)
-        c.param[i] = s->param[i] < 0 ? NULL : r->params + s->param[i];
-    for (int i = 0; i < STEP_STATES && s->state[i] >= 0; i++) {
-        c.before[i] = r->before[s->state[i]];
-        c.after[i] = r->after[s->state[i]];
+        c->param[i] = s->param[i] < 0 ? NULL : r->params + s->param[i];
+    for (int i = 0; i < STEP_STATES; i++) {
+        c->before[i] = s->state[i] < 0 ? NULL : r->before[s->state[i]];
+        c->after[i] = s->state[i] < 0 ? NULL : r->after[s->state[i]];
     }
-    return c;
+    (d_at ? s->kind->backward : s->kind->forward)(c);
 }
 
 void steps_forward(const struct steps *t, const struct steps_run *r)
 {
-    for (int i = 0; i < t->n; i++) {
-        const struct step_call c = call_of(t, r, &t->step[i], false);
-        c.s->kind->forward(&c);
-    }
+    struct matrix at[MAX_VALUES];
+    struct step_call c = calls_of(t, r);
+
+    find_values(t, r, false, at);
+    for (int i = 0; i < t->n; i++)
+        call_step(&c, r, &t->step[i], at, NULL);
 }
 
 void steps_remember(const struct steps *t, const struct steps_run *r)
 {
-    for (int i = 0; i < t->n; i++) {
-        const struct step_call c = call_of(t, r, &t->step[i], false);
-        if (c.s->to_states)
-            c.s->kind->forward(&c);
-    }
+    struct matrix at[MAX_VALUES];
+    struct step_call c = calls_of(t, r);
+
+    find_values(t, r, false, at);
+    for (int i = 0; i < t->n; i++)
+        if (t->step[i].to_states)
+            call_step(&c, r, &t->step[i], at, NULL);
 }
 
 /* Does a step write the whole of this value's gradient, to which others add later? */
@@ -514,12 +537,13 @@ static bool is_overwritten(const struct steps *t, int value)
 }
 
 /* Zero the gradients that the i-th step is the first to add to. */
-static void clear(const struct steps *t, const struct steps_run *r, int i)
+static void clear(const struct steps *t, const struct steps_run *r, int i,
+                  const struct matrix d_at[MAX_VALUES])
 {
     for (int k = STEPS_INPUT + 1; k < t->n_values; k++) {
         const struct value *const v = &t->value[k];
         const size_t rows = (size_t)r->B * (size_t)steps_rows(t, k, extent_of(r));
-        float *const at = steps_gradient(t, r, k).at;
+        float *const at = d_at[k].at;
         if (at && value_lies_here(t, k) && v->to == i && !is_overwritten(t, k))
             memset(at, 0, rows * (size_t)v->width * sizeof(float));
     }
@@ -530,12 +554,16 @@ void steps_backward(const struct steps *t, const struct steps_run *r)
     const int all = r->d_front.n + r->M - r->skip + r->L;
     const size_t rows = (size_t)r->B * (size_t)all, D = (size_t)t->c->D;
 
+    struct matrix at[MAX_VALUES], d_at[MAX_VALUES];
+    struct step_call c = calls_of(t, r);
+
     CHECK(r->kept);
+    find_values(t, r, false, at);
+    find_values(t, r, true, d_at);
     memset(r->d_x - (size_t)r->d_front.n * D, 0, rows * D * sizeof(float));
     for (int i = t->n - 1; i >= 0; i--) {
-        const struct step_call c = call_of(t, r, &t->step[i], true);
-        clear(t, r, i);
-        if (c.s->kind->backward)
-            c.s->kind->backward(&c);
+        clear(t, r, i, d_at);
+        if (t->step[i].kind->backward)
+            call_step(&c, r, &t->step[i], at, d_at);
     }
 }
