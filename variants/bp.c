@@ -17,8 +17,8 @@
  * with those of the levels below. */
 #include "variant.h"
 #include "variants/base/loops.h"
-#include "variants/model/condensed/condensed.h"
 #include "variants/model/condensed/ranges.h"
+#include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -48,11 +48,9 @@ static int newest(const struct config *c)
     return n->tree;
 }
 
-/* It has no groups: of the common arrays it has those of queries, keys, values and outputs. */
-static const struct grouping none = {0};
-
-/* Nodes above level 0 and their gradients, levels one after the other. */
-enum { TR_K = CO_FORM, TR_V };
+/* Arrays: queries, keys and values of all rows unless they are cached, outputs, log-sum-exps; nodes
+ * above level 0, levels one after the other. Those of gradients have the same shapes. */
+enum { TR_Q, TR_K, TR_V, TR_O, TR_LSE, TR_ABOVE_K, TR_ABOVE_V };
 
 static void params(const struct sublayer *s, const char *prefix, const char *inner,
                    struct params *p)
@@ -236,14 +234,22 @@ static size_t caches(const struct sublayer *s, int M)
     return 2 * rows * (size_t)config_kv_width(s->c);
 }
 
+static int keeps(const struct sublayer *s, enum mem_kind mem, int M)
+{
+    return mem == MEM_HIDDEN ? M : -1;
+}
+
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    const size_t nodes = s->mem == MEM_KV ? 0
-                                          : (size_t)max.B * (size_t)nodes_above(rows_of(s, max)) *
-                                                (size_t)config_kv_width(s->c);
+    const int all = s->mem == MEM_KV ? 0 : rows_of(s, max);
+    const size_t B = (size_t)max.B, rows = B * (size_t)max.L;
+    const size_t q = rows * (size_t)config_q_width(s->c), width = (size_t)config_kv_width(s->c);
+    const size_t k = B * (size_t)all * width, nodes = B * (size_t)nodes_above(all) * width;
 
-    condensed_arrays(s, none, max, out);
-    out[TR_K] = out[TR_V] = (struct array){nodes, nodes, false, PART_ACTIVATIONS};
+    out[TR_Q] = out[TR_O] = (struct array){q, q, false, PART_ACTIVATIONS};
+    out[TR_K] = out[TR_V] = (struct array){k, k, false, PART_ACTIVATIONS};
+    out[TR_LSE] = (struct array){0, rows * (size_t)s->c->H, false, PART_ACTIVATIONS};
+    out[TR_ABOVE_K] = out[TR_ABOVE_V] = (struct array){nodes, nodes, false, PART_ACTIVATIONS};
 }
 
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
@@ -313,10 +319,10 @@ static struct operands own_operands(const struct sublayer *s, float *const at[SU
                                     struct sublayer_input from)
 {
     const int K = from.M + from.L, width = config_kv_width(s->c);
-    const struct seq_rows k = {at[CO_K], (ptrdiff_t)K * width}, v = {at[CO_V], k.stride};
+    const struct seq_rows k = {at[TR_K], (ptrdiff_t)K * width}, v = {at[TR_V], k.stride};
 
-    return (struct operands){.k = pyramid_of(k, at[TR_K], K, K, width),
-                             .v = pyramid_of(v, at[TR_V], K, K, width),
+    return (struct operands){.k = pyramid_of(k, at[TR_ABOVE_K], K, K, width),
+                             .v = pyramid_of(v, at[TR_ABOVE_V], K, K, width),
                              .K = K};
 }
 
@@ -326,10 +332,10 @@ static struct operands project(const struct engine *g, struct sublayer *s, const
     struct tree *const t = &s->state.tree;
     const bool kv = s->mem == MEM_KV;
     const int rows = from.M + from.L, width = config_kv_width(s->c);
-    const struct seq_rows own_k = {w->array[CO_K], (ptrdiff_t)rows * width},
-                          own_v = {w->array[CO_V], (ptrdiff_t)rows * width};
+    const struct seq_rows own_k = {w->array[TR_K], (ptrdiff_t)rows * width},
+                          own_v = {w->array[TR_V], (ptrdiff_t)rows * width};
     const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * s->c->D, from.at.stride};
-    const struct seq_rows q = {w->array[CO_Q], (ptrdiff_t)from.L * config_q_width(s->c)};
+    const struct seq_rows q = {w->array[TR_Q], (ptrdiff_t)from.L * config_q_width(s->c)};
 
     if (queries)
         project_rows(g, s, ATTN_Q, q, fresh, from.B, from.L);
@@ -370,11 +376,11 @@ static struct ranges call_of(const struct sublayer *s, const struct work *w,
                            .Hkv = c->kv_heads,
                            .dh = c->dh,
                            .scale = c->scale,
-                           .q = w->array[CO_Q],
+                           .q = w->array[TR_Q],
                            .k = of->k,
                            .v = of->v,
-                           .o = w->array[CO_O],
-                           .lse = w->array[CO_LSE],
+                           .o = w->array[TR_O],
+                           .lse = w->array[TR_LSE],
                            .seen = seen_by,
                            .context = sight,
                            .most = most_seen(c, s->state.tree.rows)};
@@ -388,7 +394,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     const struct ranges call = call_of(s, w, &of, &sight, from.B, from.L);
 
     ranges_forward(g, &call, w->scratch);
-    project_out(g, s, w, w->array[CO_O], from.B * from.L, epilogue);
+    project_out(g, s, w, w->array[TR_O], from.B * from.L, epilogue);
 }
 
 static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
@@ -398,21 +404,23 @@ static void backward(const struct engine *g, struct sublayer *s, const struct wo
                           d = own_operands(s, w->d_array, from);
     const struct sight_of sight = {s->c, from.M};
     const struct ranges call = call_of(s, w, &of, &sight, from.B, from.L);
-    const struct ranges_grad d_call = {w->d_array[CO_O], w->d_array[CO_Q], d.k, d.v};
+    const struct ranges_grad d_call = {w->d_array[TR_O], w->d_array[TR_Q], d.k, d.v};
     const size_t row = (size_t)from.B * (size_t)config_kv_width(s->c) * sizeof(float);
     const int B = from.B, width = config_kv_width(s->c);
 
-    condensed_out_grad(g, s, w, d_y, B * from.L);
-    memset(w->d_array[CO_K], 0, row * (size_t)of.K);
-    memset(w->d_array[CO_V], 0, row * (size_t)of.K);
+    project_out_grad(g, s, w->d_array[TR_O], d_y, w->array[TR_O], B * from.L);
+    memset(w->d_array[TR_K], 0, row * (size_t)of.K);
+    memset(w->d_array[TR_V], 0, row * (size_t)of.K);
     if (of.k.lists > 1) {
-        memset(w->d_array[TR_K], 0, row * (size_t)nodes_above(of.K));
-        memset(w->d_array[TR_V], 0, row * (size_t)nodes_above(of.K));
+        memset(w->d_array[TR_ABOVE_K], 0, row * (size_t)nodes_above(of.K));
+        memset(w->d_array[TR_ABOVE_V], 0, row * (size_t)nodes_above(of.K));
     }
     ranges_backward(g, &call, &d_call, w->d_scratch);
     build_grad(g, &d.k, B, width);
     build_grad(g, &d.v, B, width);
-    condensed_in_grad(g, s, w, from, d_in, skip);
+    project_backward(g, s, from, d_in,
+                     (struct project_grad){w->d_array[TR_Q], w->d_array[TR_K], w->d_array[TR_V]},
+                     skip);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -455,9 +463,10 @@ static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
 
     for (int i = 0; i < L; i++)
         pairs += count_seen(c, M + i);
+    const double maps = L * (double)config_q_width(c) + fresh * config_kv_width(c);
     return (struct sublayer_cost){.maps = 4.0 * B * c->H * c->dh * pairs +
                                           2 * B * fresh * config_kv_width(c) /* means */
-                                          + condensed_maps_flop(s, B, L, M)};
+                                          + 4 * B * c->D * maps};
 }
 
 static const struct sublayer_kind tree = {
@@ -466,7 +475,7 @@ static const struct sublayer_kind tree = {
     .mixes = true,
     .place = DROP_ATTENTION,
     .params = params,
-    .keeps = condensed_keeps,
+    .keeps = keeps,
     .caches = caches,
     .bind = bind,
     .arrays = arrays,

@@ -188,6 +188,7 @@ static void build(struct steps *t)
 {
     const int maps = declare(t);
 
+    t->no_past = "global rows read a whole text  -> use --mem 0";
     t->mask = (struct mask){.window = t->c->window, .global = globals_of(t->c, INT_MAX)};
     t->last = NULL;
     t->result = steps_value(t, t->c->D);
@@ -198,7 +199,6 @@ static void build(struct steps *t)
 const struct mixer mixer_etc = {.name = "etc",
                                 .numbers = &etc_numbers,
                                 .kind = &sublayer_attending,
-                                .no_past = "global rows read a whole text  -> use --mem 0",
                                 .build = build,
                                 .prefix = "",
                                 .attends = true,

@@ -10,13 +10,13 @@
  * own block the tokens up to itself. Remembered are r K/c rows, and those of the block that is not
  * complete.
  *
- * Blocks run one after the other. The rows of a block's own tokens stand behind the far rows of those
- * before it, in the place of its own far rows, so that a block is plain causal attention with a past. */
+ * Blocks attend one after the other. The rows of a block's own tokens then stand behind the far rows
+ * of those before it, so that a block is plain causal attention with a past. */
 #include "variant.h"
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/condensed/condensed.h"
-#include "variants/model/sublayer/sublayer_seen.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
+#include "variants/steps/steps.h"
 
 #include <string.h>
 
@@ -65,10 +65,243 @@ static const struct linformer *numbers(const struct config *c)
     return config_numbers(c, SLOT_MIXER);
 }
 
-static struct grouping grouping(const struct config *c)
+/* ---- the maps ----------------------------------------------------------------------------- */
+
+/* Of the rows of a call, those of memory included: groups, rows of each, rows before the first. */
+struct cut {
+    int n, size, lead;
+};
+
+static struct cut cut_of(const struct step_call *c)
 {
-    return (struct grouping){numbers(c)->block, numbers(c)->rank, true};
+    const struct grouping of = c->steps->groups;
+    const int rows = c->M + c->length;
+    const int64_t first = c->position - c->M;
+
+    if (!of.size)
+        return (struct cut){.n = 1, .size = rows};
+    return (struct cut){grouping_whole(of, first, rows), of.size, grouping_lead(of, first)};
 }
+
+/* Row i of sequence b. */
+static float *row_at(const struct matrix *m, int b, ptrdiff_t i)
+{
+    return m->at + b * m->batch + i * m->row;
+}
+
+/* Far rows [rank,width] = W [:, :n] x [n,width], of each group of each sequence. */
+static void map_forward(const struct step_call *c)
+{
+    const struct param *const W = c->param[0];
+    const struct cut of = cut_of(c);
+    const int rank = W->shape[0];
+
+    for (int i = 0; i < of.n * c->B; i++) {
+        const int u = i / c->B, b = i % c->B;
+        mm(c->g, NN, rank, c->in->n, of.size, 1, W->data, W->shape[1],
+           row_at(c->in, b, of.lead + u * of.size), c->in->row, 0, row_at(c->out, b, u * rank),
+           c->out->row);
+    }
+}
+
+static void map_backward(const struct step_call *c)
+{
+    const struct param *const W = c->param[0];
+    const struct cut of = cut_of(c);
+    const int rank = W->shape[0], width = c->in->n;
+
+    for (int i = 0; i < of.n * c->B; i++) {
+        const int u = of.n - 1 - i / c->B, b = i % c->B, from = of.lead + u * of.size;
+        const float *const d = row_at(c->d_out, b, u * rank);
+        mm(c->g, TN, of.size, width, rank, 1, W->data, W->shape[1], d, width, 1,
+           row_at(c->d_in, b, from), width);
+        mm(c->g, NT, rank, of.size, width, 1, d, width, row_at(c->in, b, from), width, 1, W->grad,
+           W->shape[1]);
+    }
+}
+
+static struct sublayer_cost map_cost(const struct steps *t, const struct step *s, struct extent now)
+{
+    const struct grouping of = t->groups;
+    const int groups = of.size ? (now.M + now.L) / of.size - (t->cached ? now.M / of.size : 0) : 1;
+    const double tokens = of.size ? groups * of.size : now.L;
+
+    return (struct sublayer_cost){.maps = 2.0 * now.B * of.rows * s->result * tokens};
+}
+
+static int mapped(struct steps *t, int x, int map)
+{
+    static const struct step_kind kind = {
+        .name = "map of rows", .forward = map_forward, .backward = map_backward, .cost = map_cost};
+    struct step *const s = steps_add(t, &kind);
+    const int to = steps_far(t, t->value[x].width);
+
+    step_reads(t, s, x);
+    step_shares(s, map);
+    step_writes_to(t, s, to);
+    return to;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+enum { WHOLE, BLOCKS };                        /* part */
+enum { FAR, OWN = ATTEND_ADD + 1 - ATTEND_K }; /* inputs, from ATTEND_K on: keys and values */
+
+/* The largest block of a call, or a whole text. */
+static struct attn core(const struct steps *t, int part, struct extent now)
+{
+    const struct grouping of = t->groups;
+    const int L = min_int(now.L, of.size);
+    struct attn a = attn_of_config(t->c, now.B, now.L, 0);
+
+    if (part == BLOCKS)
+        return attn_of_config(t->c, now.B, L, (now.M + now.L) / of.size * of.rows + of.size - L);
+    a.K = of.rows;
+    a.k_at.batch = a.v_at.batch = a.K * a.k_at.row;
+    return a;
+}
+
+/* One block: its rows [from, to) of those of a call, and the far rows before it. */
+struct block {
+    int from, to, far;
+};
+
+/* That of row i. Rows before the first whole one are a block without far rows. */
+static struct block block_at(const struct step_call *c, int i)
+{
+    const struct cut of = cut_of(c);
+    const int nth = i < of.lead ? -1 : (i - of.lead) / of.size;
+    const int from = of.lead + nth * of.size;
+
+    return (struct block){.from = max_int(0, from),
+                          .to = min_int(from + of.size, c->M + c->length),
+                          .far = c->far + max_int(0, nth) * c->steps->groups.rows};
+}
+
+/* Rows of keys or values from the i-th on: of far ones, those before a call, too. */
+static struct matrix rows_from(const struct step_call *c, const struct matrix *in, int which, int i)
+{
+    struct matrix m = in[ATTEND_K + which];
+
+    m.at += (i - (which < OWN ? c->far : 0)) * m.row;
+    return m;
+}
+
+static void copy_rows(const struct matrix *to, const struct matrix *from, int B, int rows)
+{
+    for (int b = 0; b < B; b++)
+        memcpy(row_at(to, b, 0), row_at(from, b, 0), sizeof(float) * (size_t)(rows * to->row));
+}
+
+/* Put its rows behind the far ones before it, over `covered` others; or put those back. */
+static void cover(const struct step_call *c, const struct block *u, int covered, bool back)
+{
+    for (int v = 0; v < 2; v++) {
+        const struct matrix far = rows_from(c, c->in, FAR + v, u->far),
+                            own = rows_from(c, c->in, OWN + v, u->from);
+        const ptrdiff_t n = covered * far.row;
+        const struct matrix kept = {(float *)c->scratch + v * c->B * n, far.row, far.n, n, 0};
+        copy_rows(back ? &far : &kept, back ? &kept : &far, c->B, covered);
+        if (!back)
+            copy_rows(&far, &own, c->B, u->to - u->from);
+    }
+}
+
+/* The attention of its new queries. */
+static struct attn operands(const struct step_call *c, const struct block *u)
+{
+    const int first = max_int(u->from, c->M) - c->M;
+    struct attn a =
+        attn_of_config(c->s->c, c->B, u->to - c->M - first, u->far + c->M + first - u->from);
+
+    a.q = matrix_row(&c->in[ATTEND_Q], first);
+    a.o = matrix_row(&c->out[ATTEND_RESULT], first);
+    a.q_at.batch = a.o_at.batch = c->in[ATTEND_Q].batch;
+    a.k = rows_from(c, c->in, FAR, 0).at;
+    a.v = rows_from(c, c->in, FAR + 1, 0).at;
+    a.k_at.batch = a.v_at.batch = c->in[ATTEND_K].batch;
+    a.lse = c->out[ATTEND_LSE].at ? matrix_row(&c->out[ATTEND_LSE], (ptrdiff_t)first * c->B) : NULL;
+    return a;
+}
+
+static void blocks_forward(const struct step_call *c)
+{
+    const struct grouping of = c->steps->groups;
+    const int far = c->far + cut_of(c).n * of.rows;
+    const size_t kept = step_beside(c->B, of.size, c->in[ATTEND_K].n);
+    struct block u;
+
+    for (int i = c->M; i < c->M + c->length; i = u.to) {
+        u = block_at(c, i);
+        const int covered = clamp_int(far - u.far, 0, u.to - u.from);
+        cover(c, &u, covered, false);
+        const struct attn a = operands(c, &u);
+        step_part_forward(c, &a, i - c->M, kept);
+        cover(c, &u, covered, true);
+    }
+}
+
+/* From the last block to the first, whose far rows are read no more. Gradients of keys and values are
+ * those of far rows, then of its own. */
+static void blocks_backward(const struct step_call *c)
+{
+    struct block u;
+
+    for (int end = c->M + c->length; end > c->M; end = u.from) {
+        struct matrix one[2];
+        u = block_at(c, end - 1);
+        cover(c, &u, 0, false);
+        const struct attn a = operands(c, &u);
+        step_part_backward(c, &a, (struct attn_grad){0}, one);
+        for (int v = 0; v < 2; v++) {
+            const struct matrix d_far = rows_from(c, c->d_in, FAR + v, 0),
+                                d_own = rows_from(c, c->d_in, OWN + v, u.from);
+            matrix_add_rows(&d_far, &one[v], c->B, u.far);
+            one[v].at += u.far * one[v].row;
+            matrix_add_rows(&d_own, &one[v], c->B, u.to - u.from);
+        }
+    }
+}
+
+static size_t blocks_scratch(const struct engine *g, const struct step *s, struct extent max,
+                             bool backward)
+{
+    const int size = numbers(s->c)->block, far = (max.M + max.L) / size * numbers(s->c)->rank;
+
+    return step_beside(max.B, size + (backward ? far : 0), s->width[ATTEND_K]);
+}
+
+static struct sublayer_cost blocks_cost(const struct steps *t, const struct step *s,
+                                        struct extent now)
+{
+    const struct grouping of = t->groups;
+    struct sublayer_cost sum = {0};
+
+    for (int i = now.M, to; i < now.M + now.L; i = to) {
+        const int u = i / of.size, before = u * of.rows + i % of.size;
+        to = min_int((u + 1) * of.size, now.M + now.L);
+        const struct attn a = attn_of_config(t->c, now.B, to - i, before);
+        sum.forward += attn_flop(&a);
+        sum.backward += attn_grad_flop(&a);
+    }
+    return sum;
+}
+
+static int attend_blocks(struct steps *t, struct attend a, int k, int v)
+{
+    static const struct step_kind kind = {.name = "attend in blocks",
+                                          .forward = blocks_forward,
+                                          .backward = blocks_backward,
+                                          .scratch = blocks_scratch,
+                                          .cost = blocks_cost};
+    const int o = step_attend_as(t, &kind, a);
+
+    step_reads(t, &t->step[t->n - 1], k);
+    step_reads(t, &t->step[t->n - 1], v);
+    return o;
+}
+
+/* ---- the layer ---------------------------------------------------------------------------- */
 
 /* Tokens that a map has columns for. */
 static int columns(const struct config *c)
@@ -78,367 +311,46 @@ static int columns(const struct config *c)
     return numbers(c)->block ? numbers(c)->block : max_int(1, places);
 }
 
-/* Arrays of backward: gradients of one block's rows [B,room,Hkv,dh]. */
-enum { LI_ONE_K = CO_FORM, LI_ONE_V };
-
-static void params(const struct sublayer *s, const char *prefix, const char *inner,
-                   struct params *p)
+static int map_of(struct steps *t, const char *name)
 {
-    const struct config *const c = s->c;
+    const int shape[] = {numbers(t->c)->rank, columns(t->c)};
+    const int map = steps_tensor(t, INIT_LINEAR, 0, 2, shape, name);
 
-    project_params(s, c->D, c->D, prefix, p);
-    params_wide(p, params_matrix(p, numbers(c)->rank, columns(c), prefix, "attn.proj_k.weight"));
-    if (numbers(c)->own_v)
-        params_wide(p,
-                    params_matrix(p, numbers(c)->rank, columns(c), prefix, "attn.proj_v.weight"));
+    if (t->declares)
+        params_wide(t->declares, t->declares->n - 1);
+    return map;
 }
 
-static const struct param *map_of(const struct sublayer *s, bool values)
+static void build(struct steps *t)
 {
-    return condensed_weights(s) + (values && numbers(s->c)->own_v);
+    const struct linformer *const n = numbers(t->c);
+    const int maps = steps_projections(t, ""), width = config_kv_width(t->c);
+
+    steps_end_with(t, maps);
+    t->groups = (struct grouping){n->block, n->rank, n->block};
+    t->no_past = n->block ? NULL : "rows of a whole text have no past  -> use --mem 0";
+    t->longest = n->block ? 0 : columns(t->c);
+    const int of_k = map_of(t, "proj_k.weight"),
+              of_v = n->own_v ? map_of(t, "proj_v.weight") : of_k;
+    const int q = step_project(t, STEPS_INPUT, maps, ATTN_Q);
+    const int v = steps_remembered(t, width, NULL), k = steps_remembered(t, width, NULL);
+    step_project_to(t, v, STEPS_INPUT, maps, ATTN_V);
+    step_project_to(t, k, STEPS_INPUT, maps, ATTN_K);
+    const int far_v = mapped(t, v, of_v), far_k = mapped(t, k, of_k);
+    const struct attend a = {.q = q,
+                             .k = far_k,
+                             .v = far_v,
+                             .width = config_q_width(t->c),
+                             .part = n->block ? BLOCKS : WHOLE,
+                             .core = core};
+    t->result = n->block ? attend_blocks(t, a, k, v) : step_attend(t, a);
 }
 
-/* ---- binding ------------------------------------------------------------------------------ */
-
-/* Attention of L queries to `far` rows and those of so many tokens up to them. */
-static struct attn core(const struct config *c, int B, int L, int far, int before)
-{
-    struct attn a = attn_of_config(c, B, L, far + before);
-
-    if (numbers(c)->block)
-        return a;
-    a.M = 0;
-    a.K = numbers(c)->rank;
-    a.k_at.batch = a.v_at.batch = a.K * a.k_at.row;
-    return a;
-}
-
-static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
-                        struct arena *a, struct err *e)
-{
-    const struct config *const c = s->c;
-    const struct grouping of = grouping(c);
-    const int L = of.size ? min_int(max.L, of.size) : max.L;
-    const int M = sublayer_remembers(s) ? max.M : 0;
-
-    if (!of.size && (M || s->mem == MEM_KV || s->mem == MEM_HIDDEN))
-        return fail(e, E_UNSUPPORTED, "%s: rows of a whole text have no past  -> use --mem 0",
-                    c->variant->name);
-    if (!of.size && max.L > columns(c))
-        return fail(e, E_UNSUPPORTED, "%s: a text of %d, maps of %d tokens  -> use a shorter one",
-                    c->variant->name, max.L, columns(c));
-    condensed_bind(s, of, max, a);
-    struct attention *const t = &s->state.attention;
-    t->prepared =
-        core(c, max.B, L, of.size ? (M + max.L) / of.size * of.rows : 0, max_int(0, of.size - L));
-    return engine_attn(g, &t->prepared, &t->impl, e);
-}
-
-/* Far rows of a whole text are those of one group, which has no size. */
-static void whole(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
-{
-    const size_t n = (size_t)max.B * (size_t)numbers(s->c)->rank * (size_t)config_kv_width(s->c);
-
-    if (!grouping(s->c).size)
-        out[CO_FAR_K] = out[CO_FAR_V] = (struct array){n, n, false, PART_ACTIVATIONS};
-}
-
-static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
-{
-    condensed_arrays(s, grouping(s->c), max, out);
-    whole(s, max, out);
-}
-
-static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
-{
-    sublayer_arrays_grad(s, max, out);
-    out[LI_ONE_K] = out[CO_FAR_K];
-    out[LI_ONE_V] = out[CO_FAR_V];
-}
-
-static size_t caches(const struct sublayer *s, int M)
-{
-    return condensed_cached(s, grouping(s->c), M);
-}
-
-/* ---- the maps ----------------------------------------------------------------------------- */
-
-/* to [rank,width] = W [:, :n] x [n,width] of each sequence. */
-static void map(const struct engine *g, const struct param *W, struct seq_rows to,
-                struct seq_rows x, int B, int n, int width)
-{
-    for (int b = 0; b < B; b++)
-        mm(g, NN, W->shape[0], width, n, 1, W->data, W->shape[1], x.at + b * x.stride, width, 0,
-           to.at + b * to.stride, width);
-}
-
-/* d_x += W^T d_to; accumulates W's gradient. */
-static void map_grad(const struct engine *g, const struct param *W, struct seq_rows d_x,
-                     struct seq_rows d_to, struct seq_rows x, int B, int n, int width)
-{
-    for (int b = 0; b < B; b++) {
-        const float *const d = d_to.at + b * d_to.stride;
-        mm(g, TN, n, width, W->shape[0], 1, W->data, W->shape[1], d, width, 1,
-           d_x.at + b * d_x.stride, width);
-        mm(g, NT, W->shape[0], n, width, 1, d, width, x.at + b * x.stride, width, 1, W->grad,
-           W->shape[1]);
-    }
-}
-
-static struct seq_rows row_of(struct seq_rows x, int row, int width)
-{
-    return (struct seq_rows){x.at + (ptrdiff_t)row * width, x.stride};
-}
-
-/* ---- blocks ------------------------------------------------------------------------------- */
-
-/* One block: its tokens [from, to) of the rows of a call, and the far rows before it. */
-struct block {
-    int from, to, far;
-    bool complete; /* it becomes far rows, too */
-};
-
-/* The block of row i. Rows before the first whole one are a block without far rows. */
-static struct block block_at(const struct stretch *t, struct grouping of, int i)
-{
-    const int lead = stretch_lead(t, of.size), nth = i < lead ? -1 : (i - lead) / of.size;
-    const int from = lead + nth * of.size, to = from + of.size;
-
-    return (struct block){.from = max_int(0, from),
-                          .to = min_int(to, t->rows),
-                          .far = t->n_far + max_int(0, nth) * of.rows,
-                          .complete = nth >= 0 && to <= t->rows};
-}
-
-static void copy_rows(struct seq_rows to, struct seq_rows from, int B, int rows, int width)
-{
-    for (int b = 0; b < B; b++)
-        memcpy(to.at + b * to.stride, from.at + b * from.stride,
-               sizeof(float) * (size_t)rows * (size_t)width);
-}
-
-/* Its own rows behind the far ones, and the attention of its queries, those from row `first` of all
- * on; the call has L. */
-static struct attn attend(const struct sublayer *s, const struct work *w, const struct stretch *t,
-                          const struct block *u, int B, int L)
-{
-    const struct config *const c = s->c;
-    const int width = config_kv_width(c), new = t->rows - L, first = max_int(u->from, new);
-    const ptrdiff_t at = (ptrdiff_t)(first - new) * config_q_width(c);
-    struct attn a = core(c, B, u->to - first, u->far, first - u->from);
-
-    copy_rows(row_of(t->far_k, u->far, width), row_of(t->k, u->from, width), B, u->to - u->from,
-              width);
-    copy_rows(row_of(t->far_v, u->far, width), row_of(t->v, u->from, width), B, u->to - u->from,
-              width);
-    a.q = w->array[CO_Q] + at;
-    a.o = w->array[CO_O] + at;
-    a.q_at.batch = a.o_at.batch = (ptrdiff_t)L * config_q_width(c);
-    a.k = t->far_k.at;
-    a.v = t->far_v.at;
-    a.k_at.batch = a.v_at.batch = t->far_k.stride;
-    a.lse = w->array[CO_LSE] ? w->array[CO_LSE] + (ptrdiff_t)(first - new) * B * c->H : NULL;
-    return a;
-}
-
-/* Its far rows, in the place of its own. */
-static void condense(const struct engine *g, const struct sublayer *s, const struct stretch *t,
-                     const struct block *u, int B)
-{
-    const int width = config_kv_width(s->c), n = u->to - u->from;
-
-    if (!u->complete)
-        return;
-    map(g, map_of(s, false), row_of(t->far_k, u->far, width), row_of(t->k, u->from, width), B, n,
-        width);
-    map(g, map_of(s, true), row_of(t->far_v, u->far, width), row_of(t->v, u->from, width), B, n,
-        width);
-}
-
-static void run_blocks(const struct engine *g, const struct sublayer *s, const struct work *w,
-                       const struct stretch *t, int B, int L, bool queries)
-{
-    struct block u;
-
-    for (int i = 0; i < t->rows; i = u.to) {
-        u = block_at(t, grouping(s->c), i);
-        if (queries && u.to > t->rows - L) {
-            const struct attn a = attend(s, w, t, &u, B, L);
-            sublayer_attend(g, s, w, 0, u.to - a.L - (t->rows - L), &a);
-        }
-        condense(g, s, t, &u, B);
-    }
-}
-
-/* The gradients of one block's rows: of the far ones, and of its own tokens. */
-static void share(struct seq_rows d, struct seq_rows d_far, struct seq_rows one,
-                  const struct block *u, int B, int width)
-{
-    condensed_add(d_far, one, B, u->far, width);
-    condensed_add(row_of(d, u->from, width), row_of(one, u->far, width), B, u->to - u->from, width);
-}
-
-/* From the last block to the first: the gradients of a block's far rows come from those after it,
- * and its own rows then replace them. */
-static void blocks_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                        const struct stretch *t, int B, int L)
-{
-    const int width = config_kv_width(s->c), new = t->rows - L;
-    const struct seq_rows d_k = {w->d_array[CO_K], t->k.stride},
-                          d_v = {w->d_array[CO_V], t->v.stride};
-    const struct seq_rows far_k = {w->d_array[CO_FAR_K], t->far_k.stride},
-                          far_v = {w->d_array[CO_FAR_V], t->far_v.stride};
-    const struct seq_rows one_k = {w->d_array[LI_ONE_K], t->far_k.stride},
-                          one_v = {w->d_array[LI_ONE_V], t->far_v.stride};
-    struct block u;
-
-    condensed_clear(d_k, B), condensed_clear(d_v, B), condensed_clear(far_k, B),
-        condensed_clear(far_v, B);
-    for (int end = t->rows; end > 0; end = u.from) {
-        u = block_at(t, grouping(s->c), end - 1);
-        if (u.complete) {
-            map_grad(g, map_of(s, false), row_of(d_k, u.from, width), row_of(far_k, u.far, width),
-                     row_of(t->k, u.from, width), B, u.to - u.from, width);
-            map_grad(g, map_of(s, true), row_of(d_v, u.from, width), row_of(far_v, u.far, width),
-                     row_of(t->v, u.from, width), B, u.to - u.from, width);
-        }
-        if (u.to <= new)
-            continue;
-        const struct attn a = attend(s, w, t, &u, B, L);
-        const struct attn_grad d = {.d_o = w->d_array[CO_O] + (a.o - w->array[CO_O]),
-                                    .d_q = w->d_array[CO_Q] + (a.q - w->array[CO_Q]),
-                                    .d_k = one_k.at,
-                                    .d_v = one_v.at};
-        s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
-        share(d_k, far_k, one_k, &u, B, width);
-        share(d_v, far_v, one_v, &u, B, width);
-    }
-}
-
-/* ---- a whole text ------------------------------------------------------------------------- */
-
-static struct seq_rows far_of(const struct config *c, float *at)
-{
-    return (struct seq_rows){at, (ptrdiff_t)numbers(c)->rank * config_kv_width(c)};
-}
-
-static struct attn whole_operands(const struct sublayer *s, const struct work *w, int B, int L)
-{
-    struct attn a = core(s->c, B, L, 0, 0);
-
-    a.q = w->array[CO_Q];
-    a.k = w->array[CO_FAR_K];
-    a.v = w->array[CO_FAR_V];
-    a.o = w->array[CO_O];
-    a.lse = w->array[CO_LSE];
-    return a;
-}
-
-static void run_whole(const struct engine *g, const struct sublayer *s, const struct work *w,
-                      const struct stretch *t, int B, int L)
-{
-    const int width = config_kv_width(s->c);
-    const struct attn a = whole_operands(s, w, B, L);
-
-    map(g, map_of(s, false), far_of(s->c, w->array[CO_FAR_K]), t->k, B, L, width);
-    map(g, map_of(s, true), far_of(s->c, w->array[CO_FAR_V]), t->v, B, L, width);
-    sublayer_attend(g, s, w, 0, 0, &a);
-}
-
-static void whole_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                       const struct stretch *t, int B, int L)
-{
-    const int width = config_kv_width(s->c);
-    const struct attn a = whole_operands(s, w, B, L);
-    const struct attn_grad d = {.d_o = w->d_array[CO_O],
-                                .d_q = w->d_array[CO_Q],
-                                .d_k = w->d_array[CO_FAR_K],
-                                .d_v = w->d_array[CO_FAR_V]};
-    const struct seq_rows d_k = {w->d_array[CO_K], t->k.stride},
-                          d_v = {w->d_array[CO_V], t->v.stride};
-
-    condensed_clear(d_k, B), condensed_clear(d_v, B);
-    s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
-    map_grad(g, map_of(s, false), d_k, far_of(s->c, d.d_k), t->k, B, L, width);
-    map_grad(g, map_of(s, true), d_v, far_of(s->c, d.d_v), t->v, B, L, width);
-}
-
-/* ---- the kind ----------------------------------------------------------------------------- */
-
-static void forward(const struct engine *g, struct sublayer *s, struct work *w,
-                    struct sublayer_input from, struct act epilogue)
-{
-    const struct stretch t = condensed_project(g, s, w, from, grouping(s->c), true);
-
-    if (numbers(s->c)->block)
-        run_blocks(g, s, w, &t, from.B, from.L, true);
-    else
-        run_whole(g, s, w, &t, from.B, from.L);
-    project_out(g, s, w, w->array[CO_O], from.B * from.L, epilogue);
-}
-
-static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
-                     struct sublayer_input from, float *d_in, const float *d_y, int skip)
-{
-    const struct stretch t = condensed_again(s, w, from, grouping(s->c));
-
-    condensed_out_grad(g, s, w, d_y, from.B * from.L);
-    if (numbers(s->c)->block)
-        blocks_grad(g, s, w, &t, from.B, from.L);
-    else
-        whole_grad(g, s, w, &t, from.B, from.L);
-    condensed_in_grad(g, s, w, from, d_in, skip);
-}
-
-static void remember(const struct engine *g, struct sublayer *s, struct work *w,
-                     struct sublayer_input from)
-{
-    const struct stretch t = condensed_project(g, s, w, from, grouping(s->c), false);
-
-    run_blocks(g, s, w, &t, from.B, from.L, false);
-}
-
-/* ---- cost --------------------------------------------------------------------------------- */
-
-/* Of L queries after M tokens that begin with a block. */
-static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
-{
-    const struct config *const c = s->c;
-    const struct grouping of = grouping(c);
-    const double per_row = 4.0 * B * numbers(c)->rank * config_kv_width(c);
-    const int cached_rows = s->mem == MEM_KV ? M / max_int(1, of.size) * of.size : 0;
-    struct sublayer_cost sum = {.maps = condensed_maps_flop(s, B, L, M)};
-
-    if (!of.size) {
-        const struct attn a = core(c, B, L, 0, 0);
-        return (struct sublayer_cost){attn_flop(&a), attn_grad_flop(&a), sum.maps + per_row * L};
-    }
-    for (int i = M; i < M + L;) {
-        const int from = i / of.size * of.size, to = min_int(from + of.size, M + L);
-        const struct attn a = core(c, B, to - i, from / of.size * of.rows, i - from);
-        sum.forward += attn_flop(&a);
-        sum.backward += attn_grad_flop(&a);
-        i = to;
-    }
-    const int whole = (M + L) / of.size * of.size;
-    sum.maps += per_row * (whole - cached_rows);
-    return sum;
-}
-
-static const struct sublayer_kind linformer = {.name = "linformer",
-                                               CONDENSED,
-                                               .params = params,
-                                               .caches = caches,
-                                               .bind = bind,
-                                               .arrays = arrays,
-                                               .arrays_grad = arrays_grad,
-                                               .forward = forward,
-                                               .backward = backward,
-                                               .remember = remember,
-                                               .cost = cost};
-
-const struct mixer mixer_linformer = {
-    .name = "linformer", .numbers = &linformer_numbers, .kind = &linformer, .both = true};
+const struct mixer mixer_linformer = {.name = "linformer",
+                                      .numbers = &linformer_numbers,
+                                      .kind = &sublayer_condensed,
+                                      .build = build,
+                                      .both = true};
 
 const struct variant variant_linformer = {
     .name = "linformer",

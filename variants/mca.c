@@ -17,9 +17,9 @@
 #include "variant.h"
 #include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/condensed/condensed.h"
-#include "variants/model/sublayer/sublayer_seen.h"
+#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
+#include "variants/steps/steps.h"
 
 #include <math.h>
 #include <string.h>
@@ -54,154 +54,46 @@ static const struct mca *numbers(const struct config *c) { return config_numbers
 
 static int block(const struct config *c) { return numbers(c)->block; }
 
-static struct grouping grouping(const struct config *c)
-{
-    return (struct grouping){numbers(c)->stride, 1, false};
-}
-
-/* Rows of groups as the convolution reads them: [Hkv,B,groups, dh * s], of keys and of values; of
- * backward also one class's gradients of far rows. */
-enum { MC_K = CO_FORM, MC_V, MC_ONE_K, MC_ONE_V };
-
-enum { CONV, CONV_BIAS, CONV_PARAMS };
-
-static void add_convolution(const struct config *c, const char *prefix, const char *name,
-                            struct params *p)
-{
-    const int s = numbers(c)->stride;
-    const float most = 1 / sqrtf((float)(c->dh * s));
-
-    params_add(p, INIT_UNIFORM_BOTH, most, 4, (const int[]){c->kv_heads, c->dh, c->dh, s},
-               "%sattn.%s.weight", prefix, name);
-    params_add(p, INIT_UNIFORM_BOTH, most, 1, (const int[]){config_kv_width(c)}, "%sattn.%s.bias",
-               prefix, name);
-}
-
-static void params(const struct sublayer *s, const char *prefix, const char *inner,
-                   struct params *p)
-{
-    const struct config *const c = s->c;
-
-    project_params(s, c->D, c->D, prefix, p);
-    add_convolution(c, prefix, "conv_k", p);
-    if (!numbers(c)->share)
-        add_convolution(c, prefix, "conv_v", p);
-    params_add(p, INIT_ZERO, 0, 2, (const int[]){c->H, c->dh}, "%sattn.null_k", prefix);
-    params_add(p, INIT_ZERO, 0, 2, (const int[]){c->H, c->dh}, "%sattn.null_v", prefix);
-}
-
-static const struct param *convolution(const struct sublayer *s, bool values)
-{
-    return condensed_weights(s) + (values && !numbers(s->c)->share ? CONV_PARAMS : 0);
-}
-
-static const struct param *null_of(const struct sublayer *s, bool values)
-{
-    return convolution(s, true) + CONV_PARAMS + values;
-}
-
-/* ---- binding ------------------------------------------------------------------------------ */
+/* ---- the convolution ---------------------------------------------------------------------- */
 
 /* Groups of so many rows; without direction the last may be short. */
-static int groups(const struct config *c, int rows)
+static int groups_of(const struct config *c, int rows)
 {
     const int s = numbers(c)->stride;
 
     return c->causal ? rows / s : (rows + s - 1) / s;
 }
 
-/* Attention of L queries, the first of which sees `seen` groups, the last all; without direction
- * each sees as many. */
-static struct attn core(const struct sublayer *s, int B, int L, int seen)
-{
-    const struct config *const c = s->c;
-    struct attn a = attn_of_config(c, B, L, c->causal ? seen - 1 : 0);
-
-    a.K = c->causal ? 0 : seen;
-    a.sinks = 1;
-    a.sink_k = null_of(s, false)->data;
-    a.sink_v = null_of(s, true)->data;
-    return a;
-}
-
-static int before(const struct sublayer *s, struct extent max)
-{
-    return sublayer_remembers(s) ? max.M : 0;
-}
-
-static enum status bind(struct sublayer *s, const struct engine *g, struct extent max,
-                        struct arena *a, struct err *e)
-{
-    const struct config *const c = s->c;
-    const int stride = numbers(c)->stride, all = groups(c, before(s, max) + max.L + stride - 1);
-    const int L = c->causal ? (max.L + stride - 1) / stride : max.L;
-
-    if (!c->causal && sublayer_remembers(s))
-        return fail(e, E_UNSUPPORTED, "%s: a view of the future has no past  -> use --mem 0",
-                    c->variant->name);
-    condensed_bind(s, grouping(c), max, a);
-    s->state.attention.prepared = core(s, max.B, L, max_int(1, all));
-    return engine_attn(g, &s->state.attention.prepared, &s->state.attention.impl, e);
-}
-
-/* Far rows of the last, short group, too. */
-static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
-{
-    const int stride = numbers(s->c)->stride;
-    const int rows = s->mem == MEM_KV ? min_int(max.M, stride - 1) + max.L : before(s, max) + max.L;
-    const size_t columns =
-        (size_t)max.B * (size_t)groups(s->c, rows) * (size_t)stride * (size_t)config_kv_width(s->c);
-    const size_t lse = (size_t)max.B * (size_t)s->c->H * (size_t)(max.L + stride);
-
-    condensed_arrays(s, grouping(s->c), max, out);
-    out[CO_LSE].n_kept = lse;
-    out[MC_K] = out[MC_V] = (struct array){columns, columns, false, PART_ACTIVATIONS};
-}
-
-static void arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
-{
-    sublayer_arrays_grad(s, max, out);
-    out[MC_ONE_K] = out[CO_FAR_K];
-    out[MC_ONE_V] = out[CO_FAR_V];
-}
-
-static size_t caches(const struct sublayer *s, int M)
-{
-    return condensed_cached(s, grouping(s->c), M);
-}
-
-/* ---- the convolution ---------------------------------------------------------------------- */
-
-/* The n whole groups of a call, from row `lead` on, and where they go: behind the far rows. */
+/* Of the rows of a call, those of memory included: before the first whole group, all; groups. */
 struct groups {
-    int lead, n, rows, far;
+    int lead, rows, n;
 };
 
-static struct groups groups_of(const struct config *c, const struct stretch *t)
+static struct groups groups_in(const struct step_call *c)
 {
-    const int lead = stretch_lead(t, numbers(c)->stride);
+    const struct grouping of = c->steps->groups;
+    const int rows = c->M + c->length, lead = grouping_lead(of, c->position - c->M);
 
-    return (struct groups){
-        .lead = lead, .n = groups(c, max_int(0, t->rows - lead)), .rows = t->rows, .far = t->n_far};
+    return (struct groups){lead, rows, groups_of(c->s->c, max_int(0, rows - lead))};
 }
 
-/* Copy rows of groups to columns, [in * s + t] of head h, or add columns to rows. Rows of a short
- * group that do not exist are 0. */
-static void columns(const struct engine *g, const struct config *c, struct seq_rows x, float *cols,
-                    const struct groups *of, int B, bool back)
+/* Copy rows of groups to columns [Hkv,B,n, dh * s], [in * s + t] of head h, or add columns to rows.
+ * Rows of a short group that do not exist are 0. */
+static void columns(const struct step_call *c, const struct matrix *x, float *cols, bool back)
 {
-    const int s = numbers(c)->stride, dh = c->dh, width = config_kv_width(c);
-    const ptrdiff_t per_head = (ptrdiff_t)B * of->n * dh * s;
+    const struct groups of = groups_in(c);
+    const int s = numbers(c->s->c)->stride, dh = c->s->c->dh, width = x->n;
+    const ptrdiff_t per_head = (ptrdiff_t)c->B * of.n * dh * s;
 
-#pragma omp parallel for num_threads(team_for(g->threads, (ptrdiff_t)B * of->n * s * width))
-    for (int at = 0; at < B * of->n; at++)
+#pragma omp parallel for num_threads(team_for(c->g->threads, (ptrdiff_t)c->B *of.n *s *width))
+    for (int at = 0; at < c->B * of.n; at++)
         for (int t = 0; t < s; t++) {
-            const int row = of->lead + at % of->n * s + t;
-            float *const from = x.at + at / of->n * x.stride + (ptrdiff_t)row * width;
+            const int row = of.lead + at % of.n * s + t;
+            float *const from = x->at + at / of.n * x->batch + row * x->row;
             for (int i = 0; i < width; i++) {
                 float *const to =
                     cols + i / dh * per_head + (ptrdiff_t)at * dh * s + (ptrdiff_t)(i % dh) * s + t;
-                if (row >= of->rows)
+                if (row >= of.rows)
                     *to = back ? *to : 0;
                 else if (back)
                     from[i] += *to;
@@ -211,70 +103,100 @@ static void columns(const struct engine *g, const struct config *c, struct seq_r
         }
 }
 
+enum { CONV, CONV_BIAS, CONV_PARAMS };
+
 /* The product of one head of one sequence: far rows [n,dh] = columns [n, dh s] W^T. */
-static struct gemm product(const struct engine *g, const struct config *c, const struct param *W,
-                           float *far, float *cols, const struct groups *of, int B, int b, int h)
+static struct gemm product(const struct step_call *c, const struct matrix *far, float *cols, int b,
+                           int h)
 {
-    const int wide = c->dh * numbers(c)->stride;
+    const int n = groups_in(c).n, dh = c->s->c->dh, wide = dh * numbers(c->s->c)->stride;
 
-    return mm_of(g, NT, of->n, c->dh, wide, 1, cols + ((ptrdiff_t)h * B + b) * of->n * wide, wide,
-                 W->data + (ptrdiff_t)h * c->dh * wide, wide, 1, far + (ptrdiff_t)h * c->dh,
-                 config_kv_width(c));
+    return mm_of(c->g, NT, n, dh, wide, 1, cols + ((ptrdiff_t)h * c->B + b) * n * wide, wide,
+                 c->param[CONV]->data + (ptrdiff_t)h * dh * wide, wide, 1,
+                 far->at + b * far->batch + (ptrdiff_t)h * dh, (int)far->row);
 }
 
-static float *far_row(struct seq_rows far, const struct groups *of, int b, int width)
+static void convolve_forward(const struct step_call *c)
 {
-    return far.at + b * far.stride + (ptrdiff_t)of->far * width;
-}
+    const int n = groups_in(c).n, heads = c->s->c->kv_heads;
 
-static void convolve(const struct engine *g, const struct sublayer *s, bool values,
-                     const struct stretch *t, float *cols, int B)
-{
-    const struct config *const c = s->c;
-    const struct param *const W = convolution(s, values), *const bias = W + CONV_BIAS;
-    const struct groups of = groups_of(c, t);
-    const int width = config_kv_width(c);
-
-    if (of.n == 0)
+    if (n == 0)
         return;
-    columns(g, c, values ? t->v : t->k, cols, &of, B, false);
-    for (int b = 0; b < B; b++) {
-        float *const far = far_row(values ? t->far_v : t->far_k, &of, b, width);
-        for (int i = 0; i < of.n; i++)
-            memcpy(far + (ptrdiff_t)i * width, bias->data, sizeof(float) * (size_t)width);
-        for (int h = 0; h < c->kv_heads; h++) {
-            const struct gemm p = product(g, c, W, far, cols, &of, B, b, h);
-            g->ops.gemm(&p);
+    columns(c, c->in, c->scratch, false);
+    for (int b = 0; b < c->B; b++) {
+        for (int i = 0; i < n; i++)
+            memcpy(c->out->at + b * c->out->batch + i * c->out->row, c->param[CONV_BIAS]->data,
+                   sizeof(float) * (size_t)c->out->n);
+        for (int h = 0; h < heads; h++) {
+            const struct gemm p = product(c, c->out, c->scratch, b, h);
+            c->g->ops.gemm(&p);
         }
     }
 }
 
-/* d_x [B,rows,width] += from the gradient of the far rows; accumulates that of the weights. */
-static void convolve_grad(const struct engine *g, const struct sublayer *s, bool values,
-                          struct seq_rows d_x, struct seq_rows d_far, const struct stretch *t,
-                          float *cols, float *d_cols, int B)
+static void convolve_backward(const struct step_call *c)
 {
-    const struct config *const c = s->c;
-    const struct param *const W = convolution(s, values), *const bias = W + CONV_BIAS;
-    const struct groups of = groups_of(c, t);
-    const int width = config_kv_width(c);
+    const int n = groups_in(c).n, heads = c->s->c->kv_heads;
+    const struct param *const W = c->param[CONV], *const bias = c->param[CONV_BIAS];
+    float *const cols = c->scratch, *const d_cols =
+                                        cols + c->B * n * numbers(c->s->c)->stride * c->in->n;
 
-    for (int b = 0; b < B && of.n; b++) {
-        float *const d = far_row(d_far, &of, b, width);
-        for (ptrdiff_t i = 0; i < (ptrdiff_t)of.n * width; i++)
-            bias->grad[i % width] += d[i];
-        for (int h = 0; h < c->kv_heads; h++) {
-            const struct gemm p = product(g, c, W, d, cols, &of, B, b, h);
+    if (n == 0)
+        return;
+    columns(c, c->in, cols, false);
+    for (int b = 0; b < c->B; b++) {
+        const float *const d = c->d_out->at + b * c->d_out->batch;
+        for (ptrdiff_t i = 0; i < n * c->d_out->row; i++)
+            bias->grad[i % c->d_out->row] += d[i];
+        for (int h = 0; h < heads; h++) {
+            const struct gemm p = product(c, c->d_out, cols, b, h);
             float *const d_W = W->grad + (p.b - W->data), *const to = d_cols + (p.a - cols);
-            mm(g, TN, p.n, p.k, p.m, 1, p.c, p.ldc, p.a, p.lda, 1, d_W, p.k);
-            mm(g, NN, p.m, p.k, p.n, 1, p.c, p.ldc, p.b, p.ldb, 0, to, p.k);
+            mm(c->g, TN, p.n, p.k, p.m, 1, p.c, p.ldc, p.a, p.lda, 1, d_W, p.k);
+            mm(c->g, NN, p.m, p.k, p.n, 1, p.c, p.ldc, p.b, p.ldb, 0, to, p.k);
         }
     }
-    if (of.n)
-        columns(g, c, d_x, d_cols, &of, B, true);
+    columns(c, c->d_in, d_cols, true);
+}
+
+/* Columns, and their gradients. */
+static size_t convolve_scratch(const struct engine *g, const struct step *s, struct extent max,
+                               bool backward)
+{
+    const size_t groups = (size_t)max.B * (size_t)max.L; /* max: of far rows */
+
+    return (backward ? 2 : 1) * sizeof(float) * groups * (size_t)numbers(s->c)->stride *
+           (size_t)s->result;
+}
+
+static struct sublayer_cost convolve_cost(const struct steps *t, const struct step *s,
+                                          struct extent now)
+{
+    const int stride = numbers(t->c)->stride, before = t->cached ? now.M / stride : 0;
+    const double groups = groups_of(t->c, now.M + now.L) - before;
+
+    return (struct sublayer_cost){.maps = 2.0 * now.B * groups * stride * s->result * t->c->dh};
+}
+
+static int convolved(struct steps *t, int x, int conv)
+{
+    static const struct step_kind kind = {.name = "convolution of groups",
+                                          .forward = convolve_forward,
+                                          .backward = convolve_backward,
+                                          .scratch = convolve_scratch,
+                                          .cost = convolve_cost};
+    struct step *const s = steps_add(t, &kind);
+    const int to = steps_far(t, t->value[x].width);
+
+    step_reads(t, s, x);
+    step_shares(s, conv + CONV);
+    step_shares(s, conv + CONV_BIAS);
+    step_writes_to(t, s, to);
+    return to;
 }
 
 /* ---- classes of queries ------------------------------------------------------------------- */
+
+enum { NULL_K, NULL_V }; /* parameters */
 
 /* The queries first, first + step, .. of a call; the first `blind` of them see no group yet, the
  * one after them one or more. Without direction all are one class. */
@@ -288,49 +210,79 @@ static int classes(const struct config *c, int L)
     return c->causal ? min_int(L, numbers(c)->stride) : 1;
 }
 
-static struct class class_of(const struct config *c, const struct stretch *t, int L, int nth)
+/* Of L queries behind M rows, the first of them at this stream position; `far` groups before these. */
+static struct class class_of(const struct config *c, int64_t position, int M, int far, int L,
+                             int nth)
 {
-    const struct groups of = groups_of(c, t);
-    const int s = numbers(c)->stride;
+    const struct grouping of = {.size = numbers(c)->stride};
+    const int s = of.size;
 
     if (!c->causal)
-        return (struct class){.step = 1, .n = L, .seen = of.n};
-    const int ends = t->rows - L + nth - of.lead + 1; /* tokens of whole groups up to the first */
-    const int seen = of.far + (ends < 0 ? -((s - 1 - ends) / s) : ends / s);
+        return (struct class){.step = 1, .n = L, .seen = groups_of(c, M + L)};
+    const int ends =
+        M + nth - grouping_lead(of, position - M) + 1; /* tokens of whole groups up to the first */
+    const int seen = far + (ends < 0 ? -((s - 1 - ends) / s) : ends / s);
     const int n = (L - nth + s - 1) / s, blind = clamp_int(1 - seen, 0, n);
     return (struct class){.first = nth, .step = s, .n = n, .blind = blind, .seen = seen + blind};
 }
 
-/* The attention of a class without its blind queries. */
-static struct attn attend(const struct sublayer *s, const struct work *w, const struct stretch *t,
-                          const struct class *of, int B, int L)
+static struct class class_in(const struct step_call *c, int nth)
 {
-    const struct config *const c = s->c;
-    const ptrdiff_t width = config_q_width(c);
-    const ptrdiff_t at = (of->first + (ptrdiff_t)of->blind * of->step) * width;
-    const ptrdiff_t before = (ptrdiff_t)of->first * ((L + of->step - 1) / of->step);
-    struct attn a = core(s, B, of->n - of->blind, of->seen);
+    return class_of(c->s->c, c->position, c->M, c->far, c->length, nth);
+}
 
-    a.q = w->array[CO_Q] + at;
-    a.o = w->array[CO_O] + at;
-    a.q_at = a.o_at = (struct stride){L * width, of->step * width};
-    a.k = t->far_k.at;
-    a.v = t->far_v.at;
-    a.k_at.batch = a.v_at.batch = t->far_k.stride;
-    a.lse = w->array[CO_LSE] ? w->array[CO_LSE] + before * B * c->H : NULL;
+/* Attention of L queries, the first of which sees `seen` groups, the last all; without direction
+ * each sees as many. */
+static struct attn class_core(const struct config *c, int B, int L, int seen)
+{
+    static const float something = 0;
+    struct attn a = attn_of_config(c, B, L, c->causal ? seen - 1 : 0);
+
+    a.K = c->causal ? 0 : seen;
+    a.sinks = 1;
+    a.sink_k = a.sink_v = &something;
+    return a;
+}
+
+static struct attn core(const struct steps *t, int part, struct extent now)
+{
+    const int s = numbers(t->c)->stride, L = t->c->causal ? (now.L + s - 1) / s : now.L;
+
+    return class_core(t->c, now.B, L, max_int(1, groups_of(t->c, now.M + now.L + s - 1)));
+}
+
+/* The attention of a class without its blind queries. */
+static struct attn operands(const struct step_call *c, const struct class *of)
+{
+    const struct matrix *const q = &c->in[ATTEND_Q], *const k = &c->in[ATTEND_K],
+                               *const v = &c->in[ATTEND_V], *const lse = &c->out[ATTEND_LSE];
+    const ptrdiff_t at = (of->first + (ptrdiff_t)of->blind * of->step) * q->row;
+    const int before =
+        of->first * (c->length / of->step) + min_int(of->first, c->length % of->step);
+    struct attn a = class_core(c->s->c, c->B, of->n - of->blind, of->seen);
+
+    a.sink_k = c->param[NULL_K]->data;
+    a.sink_v = c->param[NULL_V]->data;
+    a.q = q->at + at;
+    a.o = c->out->at + at;
+    a.q_at = a.o_at = (struct stride){q->batch, of->step * q->row};
+    a.k = k->at - c->far * k->row;
+    a.v = v->at - c->far * v->row;
+    a.k_at.batch = a.v_at.batch = k->batch;
+    a.lse = lse->at ? matrix_row(lse, (ptrdiff_t)before * c->B) : NULL;
     return a;
 }
 
 /* Blind queries of a class get the learned value, or give it their gradient. */
-static void blind_rows(const struct sublayer *s, const struct class *of, float *rows, int B, int L,
+static void blind_rows(const struct step_call *c, const struct class *of, const struct matrix *rows,
                        bool back)
 {
-    const struct param *const null = null_of(s, true);
+    const struct param *const null = c->param[NULL_V];
     const size_t width = null->n;
 
-    for (int at = 0; at < B * of->blind; at++) {
+    for (int at = 0; at < c->B * of->blind; at++) {
         const int i = of->first + at % of->blind * of->step;
-        float *const row = rows + ((size_t)(at / of->blind) * (size_t)L + (size_t)i) * width;
+        float *const row = rows->at + at / of->blind * rows->batch + i * rows->row;
         for (size_t e = 0; e < width && back; e++)
             null->grad[e] += row[e];
         if (!back)
@@ -338,126 +290,109 @@ static void blind_rows(const struct sublayer *s, const struct class *of, float *
     }
 }
 
-static void run_classes(const struct engine *g, const struct sublayer *s, const struct work *w,
-                        const struct stretch *t, int B, int L)
+static void classes_forward(const struct step_call *c)
 {
-    for (int nth = 0; nth < classes(s->c, L); nth++) {
-        const struct class of = class_of(s->c, t, L, nth);
-        blind_rows(s, &of, w->array[CO_O], B, L, false);
+    for (int nth = 0; nth < classes(c->s->c, c->length); nth++) {
+        const struct class of = class_in(c, nth);
+        blind_rows(c, &of, c->out, false);
         if (of.blind == of.n)
             continue;
-        const struct attn a = attend(s, w, t, &of, B, L);
-        sublayer_attend(g, s, w, 0, of.first + of.blind * of.step, &a);
+        const struct attn a = operands(c, &of);
+        step_part_forward(c, &a, of.first + of.blind * of.step, 0);
     }
 }
 
-static void classes_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                         const struct stretch *t, int B, int L)
+static void classes_backward(const struct step_call *c)
 {
-    const int width = config_kv_width(s->c);
-    const struct seq_rows far_k = {w->d_array[CO_FAR_K], t->far_k.stride},
-                          far_v = {w->d_array[CO_FAR_V], t->far_v.stride};
+    const struct attn_grad d = {.d_sink_k = c->param[NULL_K]->grad,
+                                .d_sink_v = c->param[NULL_V]->grad};
 
-    condensed_clear(far_k, B);
-    condensed_clear(far_v, B);
-    memset(w->d_array[CO_Q], 0, sizeof(float) * (size_t)(B * L) * (size_t)config_q_width(s->c));
-    for (int nth = 0; nth < classes(s->c, L); nth++) {
-        const struct class of = class_of(s->c, t, L, nth);
-        blind_rows(s, &of, w->d_array[CO_O], B, L, true);
+    for (int nth = 0; nth < classes(c->s->c, c->length); nth++) {
+        const struct class of = class_in(c, nth);
+        struct matrix one[2];
+        blind_rows(c, &of, c->d_out, true);
         if (of.blind == of.n)
             continue;
-        const struct attn a = attend(s, w, t, &of, B, L);
-        const struct attn_grad d = {.d_o = w->d_array[CO_O] + (a.o - w->array[CO_O]),
-                                    .d_q = w->d_array[CO_Q] + (a.q - w->array[CO_Q]),
-                                    .d_k = w->d_array[MC_ONE_K],
-                                    .d_v = w->d_array[MC_ONE_V],
-                                    .d_sink_k = null_of(s, false)->grad,
-                                    .d_sink_v = null_of(s, true)->grad};
-        s->state.attention.impl->backward(g, &a, &d, w->d_scratch);
-        condensed_add(far_k, (struct seq_rows){d.d_k, far_k.stride}, B, attn_keys(&a), width);
-        condensed_add(far_v, (struct seq_rows){d.d_v, far_v.stride}, B, attn_keys(&a), width);
+        const struct attn a = operands(c, &of);
+        step_part_backward(c, &a, d, one);
+        matrix_add_rows(&c->d_in[ATTEND_K], &one[0], c->B, attn_keys(&a));
+        matrix_add_rows(&c->d_in[ATTEND_V], &one[1], c->B, attn_keys(&a));
     }
 }
 
-/* ---- the kind ----------------------------------------------------------------------------- */
-
-static void remember(const struct engine *g, struct sublayer *s, struct work *w,
-                     struct sublayer_input from)
+static size_t classes_scratch(const struct engine *g, const struct step *s, struct extent max,
+                              bool backward)
 {
-    const struct stretch t = condensed_project(g, s, w, from, grouping(s->c), false);
+    const int far = (max.M + max.L) / numbers(s->c)->stride + 1;
 
-    convolve(g, s, false, &t, w->array[MC_K], from.B);
-    convolve(g, s, true, &t, w->array[MC_V], from.B);
+    return backward ? step_beside(max.B, far, s->width[ATTEND_K]) : 0;
 }
 
-static void forward(const struct engine *g, struct sublayer *s, struct work *w,
-                    struct sublayer_input from, struct act epilogue)
+static struct sublayer_cost classes_cost(const struct steps *t, const struct step *s,
+                                         struct extent now)
 {
-    const struct stretch t = condensed_project(g, s, w, from, grouping(s->c), true);
+    struct sublayer_cost sum = {0};
 
-    convolve(g, s, false, &t, w->array[MC_K], from.B);
-    convolve(g, s, true, &t, w->array[MC_V], from.B);
-    run_classes(g, s, w, &t, from.B, from.L);
-    project_out(g, s, w, w->array[CO_O], from.B * from.L, epilogue);
-}
-
-static void backward(const struct engine *g, struct sublayer *s, const struct work *w,
-                     struct sublayer_input from, float *d_in, const float *d_y, int skip)
-{
-    const struct stretch t = condensed_again(s, w, from, grouping(s->c));
-    const int B = from.B, L = from.L;
-    const struct seq_rows d_k = {w->d_array[CO_K], t.k.stride},
-                          d_v = {w->d_array[CO_V], t.v.stride};
-    const struct seq_rows far_k = {w->d_array[CO_FAR_K], t.far_k.stride},
-                          far_v = {w->d_array[CO_FAR_V], t.far_v.stride};
-
-    condensed_out_grad(g, s, w, d_y, B * L);
-    classes_grad(g, s, w, &t, B, L);
-    condensed_clear(d_k, B);
-    condensed_clear(d_v, B);
-    convolve_grad(g, s, false, d_k, far_k, &t, w->array[MC_K], w->d_array[MC_K], B);
-    convolve_grad(g, s, true, d_v, far_v, &t, w->array[MC_V], w->d_array[MC_V], B);
-    condensed_in_grad(g, s, w, from, d_in, skip);
-}
-
-/* ---- cost --------------------------------------------------------------------------------- */
-
-/* Of L queries after M tokens that begin with a group. */
-static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)
-{
-    const struct config *const c = s->c;
-    const int stride = numbers(c)->stride;
-    const struct stretch all = {.rows = M + L};
-    const int before = s->mem == MEM_KV ? M / stride : 0;
-    struct sublayer_cost sum = {.maps = condensed_maps_flop(s, B, L, M) +
-                                        4.0 * B * (groups(c, M + L) - before) * stride *
-                                            c->kv_heads * c->dh * c->dh};
-
-    for (int nth = 0; nth < classes(c, L); nth++) {
-        const struct class of = class_of(c, &all, L, nth);
+    for (int nth = 0; nth < classes(t->c, now.L); nth++) {
+        const struct class of = class_of(t->c, now.M, now.M, 0, now.L, nth);
         if (of.blind == of.n)
             continue;
-        const struct attn a = core(s, B, of.n - of.blind, of.seen);
+        const struct attn a = class_core(t->c, now.B, of.n - of.blind, of.seen);
         sum.forward += attn_flop(&a);
         sum.backward += attn_grad_flop(&a);
     }
     return sum;
 }
 
-static const struct sublayer_kind mca = {.name = "mca",
-                                         CONDENSED,
-                                         .params = params,
-                                         .caches = caches,
-                                         .bind = bind,
-                                         .arrays = arrays,
-                                         .arrays_grad = arrays_grad,
-                                         .forward = forward,
-                                         .backward = backward,
-                                         .remember = remember,
-                                         .cost = cost};
+/* ---- the layer ---------------------------------------------------------------------------- */
 
-const struct mixer mixer_mca = {
-    .name = "mca", .numbers = &mca_numbers, .kind = &mca, .both = true, .block = block};
+static int convolution(struct steps *t, const char *weight, const char *bias)
+{
+    const struct config *const c = t->c;
+    const int s = numbers(c)->stride, width = config_kv_width(c),
+              shape[] = {c->kv_heads, c->dh, c->dh, s};
+    const float most = 1 / sqrtf((float)(c->dh * s));
+    const int W = steps_tensor(t, INIT_UNIFORM_BOTH, most, 4, shape, weight);
+
+    steps_tensor(t, INIT_UNIFORM_BOTH, most, 1, &width, bias);
+    return W;
+}
+
+static void build(struct steps *t)
+{
+    static const struct step_kind kind = {.name = "attend in classes",
+                                          .forward = classes_forward,
+                                          .backward = classes_backward,
+                                          .scratch = classes_scratch,
+                                          .cost = classes_cost};
+    const struct config *const c = t->c;
+    const int maps = steps_projections(t, ""), width = config_kv_width(c), null[] = {c->H, c->dh};
+
+    steps_end_with(t, maps);
+    t->groups = (struct grouping){numbers(c)->stride, 1, 1}; /* the last group may be short */
+    t->no_past = c->causal ? NULL : "a view of the future has no past  -> use --mem 0";
+    const int of_k = convolution(t, "conv_k.weight", "conv_k.bias");
+    const int of_v = numbers(c)->share ? of_k : convolution(t, "conv_v.weight", "conv_v.bias");
+    const int null_k = steps_tensor(t, INIT_ZERO, 0, 2, null, "null_k");
+    const int null_v = steps_tensor(t, INIT_ZERO, 0, 2, null, "null_v");
+    const int q = step_project(t, STEPS_INPUT, maps, ATTN_Q);
+    const int v = steps_remembered(t, width, NULL), k = steps_remembered(t, width, NULL);
+    step_project_to(t, v, STEPS_INPUT, maps, ATTN_V);
+    step_project_to(t, k, STEPS_INPUT, maps, ATTN_K);
+    const int far_v = convolved(t, v, of_v), far_k = convolved(t, k, of_k);
+    t->result = step_attend_as(
+        t, &kind,
+        (struct attend){.q = q, .k = far_k, .v = far_v, .width = config_q_width(c), .core = core});
+    step_shares(&t->step[t->n - 1], null_k);
+    step_shares(&t->step[t->n - 1], null_v);
+}
+
+const struct mixer mixer_mca = {.name = "mca",
+                                .numbers = &mca_numbers,
+                                .kind = &sublayer_condensed,
+                                .build = build,
+                                .both = true,
+                                .block = block};
 
 const struct variant variant_mca = {
     .name = "mca",

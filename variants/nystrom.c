@@ -322,6 +322,7 @@ static void build(struct steps *t)
     const int maps = steps_projections(t, ""), width = config_q_width(c);
     int x[ATTN_O];
 
+    t->no_past = "means of a whole text have no past  -> use --mem 0";
     steps_end_with(t, maps);
     for (int i = ATTN_Q; i <= ATTN_V; i++)
         x[i] = step_project(t, STEPS_INPUT, maps, i);
@@ -359,7 +360,6 @@ static double amplifies(const struct config *c)
 const struct mixer mixer_nystrom = {.name = "nystrom",
                                     .numbers = &nystrom_numbers,
                                     .kind = &sublayer_attending,
-                                    .no_past = "means of a whole text have no past  -> use --mem 0",
                                     .amplifies = amplifies,
                                     .build = build,
                                     .both = true,

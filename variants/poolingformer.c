@@ -379,6 +379,7 @@ static void build(struct steps *t)
     const int of = steps_projections(t, "attn1."), of2 = steps_projections(t, "attn2.");
     const int pools = t->n_params, width = config_q_width(t->c);
 
+    t->no_past = "pooled rows are of one window of text  -> use --mem-kind recompute";
     declare_pools(t);
     t->mask = (struct mask){.window = numbers(t->c)->window};
     t->last = NULL;
@@ -395,14 +396,12 @@ static void build(struct steps *t)
     t->result = step_plus(t, y, step_project(t, o2, of2, ATTN_O));
 }
 
-const struct mixer mixer_pooling = {
-    .name = "pooling",
-    .numbers = &pooling_numbers,
-    .kind = &sublayer_attending,
-    .no_past = "pooled rows are of one window of text  -> use --mem-kind recompute",
-    .build = build,
-    .prefix = "",
-    .both = true};
+const struct mixer mixer_pooling = {.name = "pooling",
+                                    .numbers = &pooling_numbers,
+                                    .kind = &sublayer_attending,
+                                    .build = build,
+                                    .prefix = "",
+                                    .both = true};
 
 const struct variant variant_poolingformer = {
     .name = "poolingformer",

@@ -88,6 +88,7 @@ static const struct needed mixer_fields[] = {
     BUILT(sublayer_sums),
     BUILT(sublayer_attending),
     BUILT(sublayer_remembering),
+    BUILT(sublayer_condensed),
     {HAS(struct mixer, content), .give = "&content_foo", .with = {AT(struct mixer, kind)},
      .is = &sublayer_content},
     {0},

@@ -197,6 +197,7 @@ static void build(struct steps *t)
     const int rows =
         steps_tensor(t, INIT_LINEAR, 0, 2, (const int[]){numbers(t->c)->inducing, W}, "inducing");
 
+    t->no_past = "learned rows read a whole text  -> use --mem 0";
     if (t->declares)
         params_wide(t->declares, t->declares->n - 1);
     const struct block first = declare(t, 0), second = declare(t, 1);
@@ -209,7 +210,6 @@ static void build(struct steps *t)
 const struct mixer mixer_isab = {.name = "isab",
                                  .numbers = &isab_numbers,
                                  .kind = &sublayer_attending,
-                                 .no_past = "learned rows read a whole text  -> use --mem 0",
                                  .wide = true,
                                  .unscaled = true,
                                  .build = build,

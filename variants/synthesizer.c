@@ -143,6 +143,7 @@ static void build(struct steps *t)
     const int V = steps_map(t, kv, c->D, "attn.v.weight");
     int v_bias = -1, table = 0, add = 0;
 
+    t->no_past = "synthesized scores are limited to one window  -> use --mem-kind recompute";
     t->o = steps_map(t, c->D, H * c->dh, "attn.o.weight");
     steps_residual(t);
     if (c->attn_bias) {
@@ -170,7 +171,6 @@ static void build(struct steps *t)
 
 #define SYNTHESIZER                                                                                \
     .numbers = &synthesizer_numbers, .kind = &sublayer_attending, .build = build, .prefix = "",    \
-    .no_past = "synthesized scores are limited to one window  -> use --mem-kind recompute",        \
     .unscaled = true, .windowed = true
 
 const struct mixer mixer_synth_dense = {.name = "synth_dense", SYNTHESIZER};

@@ -246,8 +246,7 @@ struct mixer {
     /* Its layers may stand between layers of attention, which see blocks of so many tokens; NULL =
      * they do not. */
     int (*block)(const struct config *c);
-    const char *no_past; /* why its steps have none, and what to do; NULL = they may have one */
-    bool wide;           /* alone, its output is as wide as all heads, not as the stream */
+    bool wide; /* alone, its output is as wide as all heads, not as the stream */
     /* How much larger, relative to its output, errors of its input may become than sums of products
      * make them; NULL = mixer_amplifies says. */
     double (*amplifies)(const struct config *c);

@@ -91,6 +91,39 @@ static void backward(const struct step_call *c)
             d_k[i * a.k_at.row + e] += as_values[i * a.k_at.row + e];
 }
 
+void step_part_forward(const struct step_call *c, const struct attn *a, int first, size_t beside)
+{
+    struct attn_place place = *c->place;
+
+    place.first = first;
+    attn_seen(c->g, place, a);
+    c->core->forward(c->g, a, (char *)c->scratch + beside);
+}
+
+size_t step_beside(int B, int rows, int width)
+{
+    const size_t floats = 2 * (size_t)B * (size_t)rows * (size_t)width;
+
+    return round_up(sizeof(float) * floats, ARENA_ALIGN);
+}
+
+void step_part_backward(const struct step_call *c, const struct attn *a, struct attn_grad d,
+                        struct matrix one[2])
+{
+    const struct matrix *const k = &c->in[ATTEND_K];
+
+    for (int v = 0; v < 2; v++) {
+        one[v] = k[v];
+        one[v].at = (float *)c->scratch + v * c->B * k->batch;
+    }
+    d.d_o = c->d_out->at + (a->o - c->out->at);
+    d.d_q = c->d_in->at + (a->q - c->in->at);
+    d.d_k = one[0].at;
+    d.d_v = one[1].at;
+    c->core->backward(c->g, a, &d,
+                      (char *)c->scratch + step_beside(c->B, (int)(k->batch / k->row), k->n));
+}
+
 int step_attend(struct steps *t, struct attend a)
 {
     static const struct step_kind attend = {.name = "attend",

@@ -278,3 +278,8 @@ int step_project(struct steps *t, int x, int projections, int which)
     return step_product(t, x, width_of(t->c, which), projections + which,
                         bias_of(t->c, projections, which));
 }
+
+void step_project_to(struct steps *t, int to, int x, int projections, int which)
+{
+    step_product_to(t, to, x, projections + which, bias_of(t->c, projections, which));
+}

@@ -40,15 +40,41 @@ int steps_given_rows(const struct steps *t, struct extent now)
 
 int steps_all_rows(const struct steps *t, struct extent now) { return now.M + now.L; }
 
-int steps_remembered(struct steps *t, int width, const char *shown)
+int grouping_lead(struct grouping of, int64_t first)
 {
-    const int value = steps_value_of(t, width, steps_given_rows, false);
+    return (int)((of.size - first % of.size) % of.size);
+}
+
+int grouping_whole(struct grouping of, int64_t first, int rows)
+{
+    return max_int(0, rows - grouping_lead(of, first)) / of.size;
+}
+
+int steps_far_rows(const struct steps *t, struct extent now)
+{
+    const struct grouping of = t->groups;
+
+    return of.size ? (now.M + now.L) / of.size * of.rows + of.beside : of.rows;
+}
+
+static int cached(struct steps *t, int width, value_rows *rows)
+{
+    const int value = steps_value_of(t, width, rows, false);
 
     CHECK(t->n_caches < STEP_CACHES);
     t->value[value].cache = ++t->n_caches;
+    return value;
+}
+
+int steps_remembered(struct steps *t, int width, const char *shown)
+{
+    const int value = cached(t, width, steps_given_rows);
+
     t->value[value].shown = shown;
     return value;
 }
+
+int steps_far(struct steps *t, int width) { return cached(t, width, steps_far_rows); }
 
 int steps_first(struct steps *t, int width)
 {
@@ -304,6 +330,15 @@ void matrix_add_columns(const struct matrix *m, int rows, float *sums)
     }
 }
 
+void matrix_add_rows(const struct matrix *to, const struct matrix *from, int B, int rows)
+{
+    for (int b = 0; b < B; b++)
+        for (ptrdiff_t i = 0; i < rows; i++)
+            for (int e = 0; e < to->n; e++)
+                to->at[b * to->batch + i * to->row + e] +=
+                    from->at[b * from->batch + i * from->row + e];
+}
+
 /* ---- costs -------------------------------------------------------------------------------- */
 
 /* Of the first `n` values, those that have rows of their own. */
@@ -456,6 +491,7 @@ static struct step_call calls_of(const struct steps *t, const struct steps_run *
                               .B = r->B,
                               .length = r->L,
                               .M = r->M,
+                              .far = r->far,
                               .front = r->front,
                               .d_front = r->d_front,
                               .steps = t,

@@ -25,7 +25,7 @@ enum {
     STEP_PARAMS = 2,
     STEP_STATES = 3,
     STEP_NUMBERS = 8,
-    STEP_CACHES = 3,
+    STEP_CACHES = 4,
     STEPS_INPUT = 0,
     NO_VALUE = -1,
 };
@@ -64,6 +64,7 @@ struct step_call {
     const struct step *s;
     int B, L;
     int length, M;    /* new rows of the layer, rows of memory before them */
+    int far;          /* rows for groups before those of memory, see struct grouping */
     int64_t position; /* in their streams, of the first row of all sequences */
     struct rows_in_front front, d_front;
     struct matrix in[STEP_IN], out[STEP_OUT];
@@ -84,6 +85,14 @@ struct step_call {
 void step_add_gradient(const struct step_call *c, int input);
 /* Add the column sums of a gradient to that of a parameter: in the order of rows. */
 void matrix_add_columns(const struct matrix *m, int rows, float *sums);
+
+/* Add the first `rows` rows of each of B sequences to others. */
+void matrix_add_rows(const struct matrix *to, const struct matrix *from, int B, int rows);
+
+/* Useful FLOP: products, each visible pair once. Maps count in both passes, twice in backward. */
+struct sublayer_cost {
+    double forward, backward, maps;
+};
 
 /* The attention that a step runs, without operands; what is added to scores points somewhere. `part`
  * is the step's number STEP_PART. */
@@ -112,6 +121,9 @@ struct step_kind {
     const char *(*impl)(const struct engine *g, const struct step *s, int B, int L, bool backward);
     /* Useful FLOP of B sequences of L rows; NULL = element-wise, not counted. */
     double (*flop)(const struct step *s, int B, int L);
+    /* Likewise of a call whose rows begin with a group, where rows do not say it; of a step that
+     * attends in place of its core. */
+    struct sublayer_cost (*cost)(const struct steps *t, const struct step *s, struct extent now);
 };
 
 struct step {
@@ -131,6 +143,18 @@ typedef int value_rows(const struct steps *t, struct extent now);
 /* All rows that the layer is given: where they are not cached, those of memory, too; all that there
  * are. */
 value_rows steps_given_rows, steps_all_rows;
+
+/* Each `size` tokens, counted from the stream's beginning, become `rows` far rows; size 0: a whole
+ * text does. Caches then hold far rows, and others only of the group that is not complete. `beside`:
+ * so many more rows have room behind far ones. */
+struct grouping {
+    int size, rows, beside;
+};
+/* Of rows from this stream position on: how many are before the first whole group; whole groups. */
+int grouping_lead(struct grouping of, int64_t first);
+int grouping_whole(struct grouping of, int64_t first, int rows);
+/* Rows of far values: as many as a call may have. */
+value_rows steps_far_rows;
 
 /* `width` columns from `at` on of value `of`, which is not a part of another one. That has `before`
  * columns of others before it where a backward pass follows; its gradient, and without a backward
@@ -184,7 +208,10 @@ struct steps {
     int o, o_bias;         /* their parameters; -1 = they follow those of the steps */
     int result;            /* the value that the layer's last map, W_o, reads */
     struct mask mask;      /* that a core may have */
-    const char *lacks;     /* the first thing that is wrong with it; NULL = nothing */
+    struct grouping groups;
+    const char *no_past; /* why it has none, and what to do; NULL = it may have one */
+    int longest;         /* text that it has weights for; 0 = any */
+    const char *lacks;   /* the first thing that is wrong with it; NULL = nothing */
 };
 
 /* ---- building ----------------------------------------------------------------------------- */
@@ -209,6 +236,8 @@ int steps_value_of(struct steps *t, int width, value_rows *rows, bool pairs);
 int steps_rows(const struct steps *t, int value, struct extent now);
 /* One of all given rows that is remembered, and cached; shown: its name in golden files or NULL. */
 int steps_remembered(struct steps *t, int width, const char *shown);
+/* One of far rows, likewise. */
+int steps_far(struct steps *t, int width);
 /* Nothing reads or writes this value any more. */
 void steps_drop(struct steps *t, int value);
 /* A step of this kind, with nothing set; add inputs and outputs in order. */
@@ -257,6 +286,7 @@ enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
 int steps_projections(struct steps *t, const char *prefix);
 void steps_end_with(struct steps *t, int projections);
 int step_project(struct steps *t, int x, int projections, int which);
+void step_project_to(struct steps *t, int to, int x, int projections, int which);
 
 /* Depth-wise causal convolution of `taps` rows, with `silu` that function of it; "conv.weight" [width,
  * taps] (and "conv.bias"). Its state is the rows before: "conv" [B, taps-1, width]. */
@@ -386,6 +416,15 @@ int step_attend_as(struct steps *t, const struct step_kind *kind, struct attend 
 struct attn step_operands(const struct step_call *c);
 struct attn step_attention(const struct steps *t, const struct step *s, struct extent now,
                            const struct attn *sight);
+/* Such a step may run several attentions of parts of its queries, one of them being `a`, whose first
+ * query is that of new row `first`. The core's work space lies behind so many bytes. */
+void step_part_forward(const struct step_call *c, const struct attn *a, int first, size_t beside);
+/* d: gradients of sinks. Those of keys and values are left in `one`, shaped as the step's, which are
+ * in step_beside bytes of scratch. */
+void step_part_backward(const struct step_call *c, const struct attn *a, struct attn_grad d,
+                        struct matrix one[2]);
+/* Of keys and values of these rows. */
+size_t step_beside(int B, int rows, int width);
 
 /* ---- running ------------------------------------------------------------------------------ */
 
@@ -411,6 +450,7 @@ struct steps_run {
     const struct param *params;          /* the list's first */
     const struct param *model;           /* of all layers, NULL = none */
     int B, L, M;                         /* as in struct extent */
+    int far;                             /* as in struct step_call */
     int64_t position;                    /* of the first new row */
     const float *x;                      /* [B L, D], or the first new row if rows stand in front */
     ptrdiff_t x_batch;                   /* of given rows; 0 = without gaps */

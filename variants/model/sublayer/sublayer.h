@@ -116,11 +116,6 @@ struct shown {
     float *to;
 };
 
-/* Useful FLOP: products, each visible pair once. Maps count in both passes, twice in backward. */
-struct sublayer_cost {
-    double forward, backward, maps;
-};
-
 struct sublayer_kind {
     const char *name;
     const char *memory;    /* name of its remembered rows in golden files */
@@ -196,7 +191,8 @@ struct compressed {
 /* Lists of steps: recurrences, sums, feed-forward networks, attention to the rows of one text, and to
  * rows of memory, too. */
 extern const struct sublayer_kind sublayer_steps, sublayer_sums, sublayer_steps_ffn,
-    sublayer_attending, sublayer_remembering, sublayer_cpe, sublayer_sep, sublayer_branches;
+    sublayer_attending, sublayer_remembering, sublayer_condensed, sublayer_cpe, sublayer_sep,
+    sublayer_branches;
 extern const struct sublayer_kind sublayer_rnn, sublayer_attention, sublayer_ffn, sublayer_lsra,
     sublayer_feedback, sublayer_read, sublayer_content;
 /* What config's mixer says of itself (struct mixer), or its kind of steps. */
@@ -223,16 +219,6 @@ struct attention {
     struct engine inner;          /* content.h: that of its core */
 };
 
-/* Attention to fewer keys than tokens (condensed/): its implementation, and with MEM_KV keys and
- * values of the group of tokens that is not complete; far rows stand for complete ones. */
-struct grouped {
-    struct attention attention;
-    struct cache far_keys, far_values;
-    int size, rows; /* tokens of a group, far rows that it becomes */
-    int reach;      /* tokens that are remembered at most */
-    int fresh;      /* far rows of the last call */
-};
-
 /* Attention to a pyramid of means (variants/bp.c). With MEM_KV a row of level l is the
  * mean of the 2^l tokens that end with its own: it stays true wherever the oldest token lies. */
 enum { TREE_LEVELS = 32 };
@@ -247,6 +233,7 @@ struct tree {
  * forward's. NULL where nothing is carried. */
 struct steps_memory {
     struct attention attention; /* its implementation, if a step attends */
+    struct cache last;          /* beside those of attention: the fourth of steps */
     struct steps steps;
     struct extent max;
     const struct param *shared; /* with all layers; NULL = none */
@@ -342,7 +329,6 @@ struct sublayer {
     struct compressed compressed;
     union {
         struct attention attention;
-        struct grouped grouped;
         struct tree tree;
         struct steps_memory steps;
     } state;

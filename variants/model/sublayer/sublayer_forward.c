@@ -69,7 +69,6 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
                           struct err *e)
 {
     const int rows = s->kind->keeps ? s->kind->keeps(s, mem, max.M) : -1;
-    const struct mixer *const mixer = s->c->mixer;
 
     if (mem == MEM_KV && s->c->kv_dtype != ELEM_F32 && s->kind->caches && !s->kind->positions)
         return kv_unsupported(s->c, e);
@@ -77,8 +76,6 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     for (enum own_group k = 0; k < OWN_GROUPS; k++)
         s->group[k] = s->at[k] < 0 ? NULL : p->v + s->at[k];
     s->mem = mem;
-    if (mixer && mixer->kind == s->kind && mixer->no_past && sublayer_remembers(s))
-        return fail(e, E_UNSUPPORTED, "%s: %s", s->c->variant->name, mixer->no_past);
     s->keeps = rows >= 0;
     s->memory = (struct cache){0};
     if (s->keeps)

@@ -101,11 +101,16 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
     struct steps_memory *const m = &s->state.steps;
     const struct config *const c = s->c;
 
+    *m = (struct steps_memory){.max = max};
+    steps_make(&m->steps, s->build, s->c, s->layer, s->bare, "", NULL);
+    if (m->steps.no_past && sublayer_remembers(s))
+        return fail(e, E_UNSUPPORTED, "%s: %s", c->variant->name, m->steps.no_past);
+    if (m->steps.longest && max.L > m->steps.longest)
+        return fail(e, E_UNSUPPORTED, "%s: a text of %d, maps of %d tokens  -> use a shorter one",
+                    c->variant->name, max.L, m->steps.longest);
     if (!steps_go_on(s) && !s->keeps && !s->kind->caches && sublayer_remembers(s))
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> use --mem-kind state",
                     c->variant->name);
-    *m = (struct steps_memory){.max = max};
-    steps_make(&m->steps, s->build, s->c, s->layer, s->bare, "", NULL);
     /* The bare operator has no parameters that layers share: the first in its list is its own. */
     m->shared = m->steps.model && strcmp(s->model->name, m->steps.model) == 0 ? s->model : NULL;
     if (!m->steps.last && !s->bare && m->steps.value[m->steps.result].width != c->D)
@@ -190,8 +195,9 @@ static struct steps_run run_of(const struct engine *g, struct sublayer *s, const
                           .B = from.B,
                           .L = new_rows ? from.L : K,
                           .M = !attends          ? 0
-                               : m->steps.cached ? m->attention.keys.M
+                               : m->steps.cached ? steps_cached_rows(s)
                                                  : from.M,
+                          .far = m->steps.cached ? steps_cached_far(s) : 0,
                           .position = steps_position(s),
                           .x = from.at.at,
                           .x_batch = attends ? from.at.stride : 0,
@@ -204,7 +210,6 @@ static struct steps_run run_of(const struct engine *g, struct sublayer *s, const
                           .core = m->attention.impl,
                           .encoding = m->attention.pos_encoding,
                           .sight = s->kind->masked ? &m->attention.prepared : NULL,
-                          .cache = {&m->attention.keys, &m->attention.values, &m->attention.beside},
                           .place = {.weights = s->weights,
                                     .kind = s->kind,
                                     .nth = s->nth,
@@ -220,8 +225,7 @@ static struct steps_run run_of(const struct engine *g, struct sublayer *s, const
         copy_rows(w->array[ROWS], row, from.at.at, from.at.stride, from.B, (size_t)row);
         r.x = w->array[ROWS];
     }
-    for (int i = 0; i < m->steps.n_caches && m->steps.cached; i++)
-        cache_reserve(r.cache[i], from.L);
+    steps_caches_reserve(s, from.L, r.cache);
     for (int i = 0; i < m->steps.n_states; i++)
         r.before[i] = steps_keep_rows(s) && steps_advance(s, i) ? NULL : m->before[i];
     memcpy(r.after, m->after, sizeof(r.after));
@@ -360,9 +364,15 @@ static struct sublayer_cost steps_cost(const struct sublayer *s, int B, int L, i
 
     for (const struct step *step = t->step; step < t->step + t->n; step++) {
         const int constants = steps_rows(t, step->out[0], now) - L;
-        if (s->kind->caches && step->in[0] == STEPS_INPUT && !wiring_norms_first(s->wiring))
+        if (s->kind->masked && step->in[0] == STEPS_INPUT && !wiring_norms_first(s->wiring))
             sum.backward -= step->kind->flop(step, B, constants);
-        if (!step->core)
+        if (step->kind->cost) {
+            const struct sublayer_cost own = step->kind->cost(t, step, (struct extent){B, L, M});
+            sum.forward += own.forward;
+            sum.backward += own.backward;
+            sum.maps += own.maps;
+        }
+        if (!step->core || step->kind->cost)
             continue;
         struct attn a = step_attention(t, step, (struct extent){B, L, now.M}, sight);
         masks_draw(&s->c->masks, s->nth, &a);
@@ -400,18 +410,17 @@ const struct sublayer_kind sublayer_steps_ffn = {
 const struct sublayer_kind sublayer_sums = {
     .name = "sums", .sums = true, .place = DROP_ATTENTION, .keeps = sums_keep, STEPS_WITH_STATES};
 #define STEPS_ATTEND STEPS, .attends = true, .place = DROP_ATTENTION
+#define STEPS_REMEMBER                                                                             \
+    .memory = "mem", .keeps = steps_keep, .caches = steps_caches,                                  \
+    .remember = steps_sublayer_remember, .commit = steps_caches_commit,                            \
+    .forget = steps_caches_forget, STEPS_ATTEND
 const struct sublayer_kind sublayer_attending = {.name = "attending", STEPS_ATTEND};
 const struct sublayer_kind sublayer_remembering = {.name = "remembering",
-                                                   .memory = "mem",
                                                    .masked = true,
-                                                   .keeps = steps_keep,
-                                                   .caches = steps_caches,
-                                                   .remember = steps_sublayer_remember,
-                                                   .commit = steps_caches_commit,
-                                                   .forget = steps_caches_forget,
                                                    .build_tables = steps_build_tables,
                                                    .shows = steps_show,
-                                                   STEPS_ATTEND};
+                                                   STEPS_REMEMBER};
+const struct sublayer_kind sublayer_condensed = {.name = "condensed", STEPS_REMEMBER};
 /* They remember rows of their input, however many attention remembers. */
 #define STEPS_CONVOLVE .place = DROP_CONV, .keeps = taps_keep, STEPS
 const struct sublayer_kind sublayer_cpe = {.name = "cpe", .memory = "tail", STEPS_CONVOLVE};

@@ -22,6 +22,11 @@ int steps_kept(const struct sublayer *s, int M);
 int steps_keep(const struct sublayer *s, enum mem_kind mem, int M);
 size_t steps_caches(const struct sublayer *s, int M);
 void steps_caches_bind(struct sublayer *s, struct arena *a);
+/* Room in them for L new rows; the list's own order. Rows of memory that they have, and far rows before
+ * those. */
+void steps_caches_reserve(struct sublayer *s, int L, struct cache *cache[STEP_CACHES]);
+int steps_cached_rows(const struct sublayer *s);
+int steps_cached_far(const struct sublayer *s);
 void steps_caches_commit(struct sublayer *s, int L);
 void steps_caches_forget(struct sublayer *s);
 

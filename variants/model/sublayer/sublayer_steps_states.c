@@ -148,7 +148,7 @@ bool steps_states_carried(const struct sublayer *s, int i, struct carried *out)
 
 int steps_kept(const struct sublayer *s, int M)
 {
-    return s->bare ? M : config_kept(s->c, s->layer, M);
+    return s->bare || !s->kind->masked ? M : config_kept(s->c, s->layer, M);
 }
 
 int steps_keep(const struct sublayer *s, enum mem_kind mem, int M)
@@ -158,46 +158,105 @@ int steps_keep(const struct sublayer *s, enum mem_kind mem, int M)
 
 static struct cache *cache_of(struct sublayer *s, int i)
 {
-    struct attention *const t = &s->state.steps.attention;
+    struct steps_memory *const m = &s->state.steps;
+    struct cache *const all[STEP_CACHES] = {&m->attention.keys, &m->attention.values,
+                                            &m->attention.beside, &m->last};
 
-    return i == 0 ? &t->keys : i == 1 ? &t->values : &t->beside;
+    return all[i];
 }
 
-/* Of the i-th value that is cached. */
-static int cache_width(const struct steps *t, int i)
+/* The i-th value that is cached. */
+static const struct value *cached(const struct steps *t, int i)
 {
     const struct value *v = t->value;
 
     while (v->cache != i + 1)
         v++;
-    return v->width;
+    return v;
+}
+
+static bool is_far(const struct steps *t, int i) { return cached(t, i)->rows == steps_far_rows; }
+
+/* Rows that it keeps of M tokens: where there are groups, those of one that is not complete. */
+static int kept_rows(const struct sublayer *s, int i, int M)
+{
+    const struct steps *const t = &s->state.steps.steps;
+    const int kept = steps_kept(s, M), size = t->groups.size;
+
+    if (is_far(t, i))
+        return kept / size * t->groups.rows;
+    return size ? min_int(kept, size - 1) : kept;
+}
+
+/* Room for what L new tokens and `waiting` ones before them become. */
+static int new_rows(const struct steps *t, int i, int waiting, int L)
+{
+    return is_far(t, i) ? steps_far_rows(t, (struct extent){.L = waiting + L}) : L;
 }
 
 size_t steps_caches(const struct sublayer *s, int M)
 {
     const struct steps *const t = &s->state.steps.steps;
-    size_t width = 0;
+    size_t floats = 0;
 
     for (int i = 0; i < t->n_caches; i++)
-        width += (size_t)cache_width(t, i);
-    return (size_t)steps_kept(s, M) * width;
+        floats += (size_t)kept_rows(s, i, M) * (size_t)cached(t, i)->width;
+    return floats;
 }
 
 void steps_caches_bind(struct sublayer *s, struct arena *a)
 {
-    struct steps_memory *const m = &s->state.steps;
-    const struct extent max = m->max;
+    struct steps *const t = &s->state.steps.steps;
+    const struct extent max = s->state.steps.max;
 
-    m->steps.cached = s->kind->caches && s->mem == MEM_KV;
-    for (int i = 0; i < m->steps.n_caches && m->steps.cached; i++)
-        cache_bind(cache_of(s, i), max.B, max.L, steps_kept(s, max.M), cache_width(&m->steps, i),
-                   a);
+    t->cached = s->kind->caches && s->mem == MEM_KV;
+    for (int i = 0; i < t->n_caches && t->cached; i++)
+        cache_bind(cache_of(s, i), max.B, new_rows(t, i, kept_rows(s, 0, max.M), max.L),
+                   kept_rows(s, i, max.M), cached(t, i)->width, a);
+}
+
+/* Rows before those of a group that is not complete belong to far rows. */
+int steps_cached_rows(const struct sublayer *s)
+{
+    const struct cache *const rows = &s->state.steps.attention.keys;
+    const int size = s->state.steps.steps.groups.size;
+
+    return size ? min_int(rows->M, (int)(rows->seen % size)) : rows->M;
+}
+
+/* Without those of groups that have been forgotten in part. */
+int steps_cached_far(const struct sublayer *s)
+{
+    const struct steps_memory *const m = &s->state.steps;
+    const int size = m->steps.groups.size, rows = m->steps.groups.rows;
+
+    if (!size)
+        return 0;
+    const int64_t seen = m->attention.keys.seen, oldest = max_wide(0, seen - m->max.M);
+    const int64_t whole = seen / size - (oldest + size - 1) / size; /* remembered */
+    return min_int(m->attention.beside.M, (int)max_wide(0, whole) * rows);
+}
+
+void steps_caches_reserve(struct sublayer *s, int L, struct cache *cache[STEP_CACHES])
+{
+    const struct steps *const t = &s->state.steps.steps;
+
+    for (int i = 0; i < t->n_caches && t->cached; i++) {
+        cache[i] = cache_of(s, i);
+        cache_reserve(cache[i], new_rows(t, i, steps_cached_rows(s), L));
+    }
 }
 
 void steps_caches_commit(struct sublayer *s, int L)
 {
-    for (int i = 0; i < s->state.steps.steps.n_caches && s->state.steps.steps.cached; i++)
-        cache_commit(cache_of(s, i), L);
+    const struct steps *const t = &s->state.steps.steps;
+    const struct grouping of = t->groups;
+    const int rows = t->cached ? steps_cached_rows(s) + L : 0;
+    const int64_t first = s->state.steps.attention.keys.seen - (rows - L);
+    const int far = of.size ? grouping_whole(of, first, rows) * of.rows : 0;
+
+    for (int i = 0; i < t->n_caches && t->cached; i++)
+        cache_commit(cache_of(s, i), is_far(t, i) ? far : L);
 }
 
 void steps_caches_forget(struct sublayer *s)
