@@ -38,6 +38,13 @@ def recurrence(q, k, v, g, beta):
     return np.stack(out, 1)
 
 
+def conv(x, w, bias, s0):
+    """With SiLU, after a state."""
+    rows = np.concatenate([s0, x], 1)
+    y = bias + sum(w[:, s] * rows[:, s:s + x.shape[1]] for s in range(w.shape[1]))
+    return y / (1 + np.exp(-y))
+
+
 def slope(function, operands, name, d_o, random):
     """The change of sum(d_o o) along a random direction of one operand, in double precision; and the direction."""
     x = {n: a.astype(float) for n, a in operands.items()}
@@ -67,10 +74,11 @@ def main():
             q, k, v = (numbers((B, n, heads, dh), random) for n, heads in ((L, H), (L + M, Hkv), (L + M, Hkv)))
             k /= np.sqrt((k * k).sum(3, keepdims=True))
             gates = {"g": -np.abs(numbers((B, L + M, Hkv), random)), "beta": np.abs(numbers((B, L + M, Hkv), random)) % 1}
-            cases = ((benchattn.Attention, attention, {"bias": numbers(L + M, random)}, {"causal": True}),
-                     (benchattn.Recurrence, recurrence, gates, {}))
-            for kind, function, more, options in cases:
-                operands = {"q": q, "k": k, "v": v, **more}
+            qkv, n = {"q": q, "k": k, "v": v}, H * dh
+            short = {name: numbers(shape, random) for name, shape in (("x", (B, L, n)), ("w", (n, 4)), ("bias", n), ("s0", (B, 3, n)))}
+            cases = ((benchattn.Attention, attention, {**qkv, "bias": numbers(L + M, random)}, {"causal": True}),
+                     (benchattn.Recurrence, recurrence, {**qkv, **gates}, {}), (benchattn.Convolution, conv, short, {"silu": True}))
+            for kind, function, operands, options in cases:
                 for what in wrong(kind, function, operands, {**options, "engine": engine}, random):
                     print(f"{backend}: {function.__name__}, {L} queries, {L + M} keys: {what} is wrong")
                     failures += 1
