@@ -248,10 +248,7 @@ static void backward_bounds(struct trial *t)
         [D_Q] = x * k,     [D_K] = x * q,   [D_V] = d_o,  [D_U] = x * k,     [D_W] = x * k,
         [D_REL_K] = x * q, [D_REL_V] = d_o, [D_BIAS] = G, [D_SINK_LOGIT] = G};
     for (int o = 0; o < t->n_out; o++) {
-        double most = 0;
-        for (size_t i = 0; i < t->out[o].n; i++)
-            if (t->out[o].want[i] != GUARD_VALUE)
-                most = fmax(most, fabs((double)t->out[o].want[i]));
+        const double most = largest(t->out[o].want, t->out[o].n);
         for (size_t i = 0; i < t->out[o].n; i++)
             t->out[o].bound[i] = 4e-5 * most + 16 * U * one[o];
     }

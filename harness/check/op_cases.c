@@ -143,6 +143,7 @@ struct trial *trial_new(const struct op_row *row, int at)
 {
     struct trial *t = need_room(1, sizeof(*t));
 
+    t->elem = row->elem;
     row->make(t, at);
     return t;
 }

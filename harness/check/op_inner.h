@@ -38,6 +38,7 @@ struct trial {
     bool timed;    /* work space may be in any state */
     int threads;   /* of the subject's second run; a case may ask for more */
 
+    enum elem elem; /* of the weights: the row's */
     bool over;
     int kind, mode, rows, n;
     ptrdiff_t ld;

@@ -124,8 +124,9 @@ enum { NARROW_MODES = 4 }; /* HALF and ADDS, each or not */
 enum { NARROW_CASES = NARROW_MODES * ARRAY_LEN(gemm_shapes) };
 static const int narrow_large[][3] = {{1, 4096, 4096}, {128, 512, 512}, {512, 512, 512}};
 
-static void narrow_make(struct trial *t, int at, enum elem elem)
+static void narrow_make(struct trial *t, int at)
 {
+    const enum elem elem = t->elem;
     const bool large = at >= NARROW_CASES;
     const int mode = TB | (large ? 0 : HALF * (at % NARROW_MODES));
     const int *shape = large ? narrow_large[at - NARROW_CASES] : gemm_shapes[at / NARROW_MODES];
@@ -157,31 +158,12 @@ static void plant_least(struct gemm *g)
 
 static void int8_make(struct trial *t, int at)
 {
-    narrow_make(t, at, ELEM_Q8);
-    if (at % 2)
+    narrow_make(t, at);
+    if (t->elem == ELEM_Q8 && at % 2)
         plant_least(&t->a.gemm);
     t->a.gemm.quantises = true;
     t->packs = at % 3 > 0;
 }
-
-static void int8_q4_make(struct trial *t, int at)
-{
-    narrow_make(t, at, ELEM_Q4);
-    t->a.gemm.quantises = true;
-    t->packs = at % 3 > 0;
-}
-
-static void int8_q4_1_make(struct trial *t, int at)
-{
-    narrow_make(t, at, ELEM_Q4_1);
-    t->a.gemm.quantises = true;
-    t->packs = at % 3 > 0;
-}
-
-static void bf16_make(struct trial *t, int at) { narrow_make(t, at, ELEM_BF16); }
-static void q8_make(struct trial *t, int at) { narrow_make(t, at, ELEM_Q8); }
-static void q4_make(struct trial *t, int at) { narrow_make(t, at, ELEM_Q4); }
-static void q4_1_make(struct trial *t, int at) { narrow_make(t, at, ELEM_Q4_1); }
 
 /* ---- with an activation ---------------------------------------------------------------------- */
 
@@ -361,13 +343,13 @@ const struct op_row op_products[PRODUCT_ROWS] = {
     {"gemm_rounded", OP_gemm, ROUNDED_CASES, rounded_make, gemm_run, gemm_bounds,
      .timing = {{"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
                 {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
-    NARROW_ROW("gemm_bf16", ELEM_BF16, bf16_make, 2),
-    NARROW_ROW("gemm_q8", ELEM_Q8, q8_make, 1.125),
+    NARROW_ROW("gemm_bf16", ELEM_BF16, narrow_make, 2),
+    NARROW_ROW("gemm_q8", ELEM_Q8, narrow_make, 1.125),
     NARROW_ROW("gemm_int8", ELEM_Q8, int8_make, 1.125),
-    NARROW_ROW("gemm_q4", ELEM_Q4, q4_make, 0.625),
-    NARROW_ROW("gemm_int8_q4", ELEM_Q4, int8_q4_make, 0.625),
-    NARROW_ROW("gemm_q4_1", ELEM_Q4_1, q4_1_make, 0.75),
-    NARROW_ROW("gemm_int8_q4_1", ELEM_Q4_1, int8_q4_1_make, 0.75),
+    NARROW_ROW("gemm_q4", ELEM_Q4, narrow_make, 0.625),
+    NARROW_ROW("gemm_int8_q4", ELEM_Q4, int8_make, 0.625),
+    NARROW_ROW("gemm_q4_1", ELEM_Q4_1, narrow_make, 0.75),
+    NARROW_ROW("gemm_int8_q4_1", ELEM_Q4_1, int8_make, 0.75),
     {"gemm_act", -1, N_SHAPES *ACT_MODES *PLACES, act_make, act_run, act_bounds,
      .subject = product_subject, .has = has_act,
      .timing = {{"128x2048x512 relu", "GFLOP/s", 2e-9 * 128 * 2048 * 512}}},

@@ -109,11 +109,23 @@ static void print_verdict(void *arg, const struct verdict *v)
 }
 
 /* A check that could not compare anything, alike others of the group. */
-static void print_failure(struct check *c, const char *backend, const char *kind, const char *what,
-                          const char *group, const char *why)
+static void say_failure(struct check *c, const char *backend, const char *kind, const char *what,
+                        const char *group, const char *why)
 {
+    c->tally.failed++;
     say_finding(c,
                 &(struct finding){FINDING_FAILED, backend, kind, what, NULL, NAN, NAN, why, group});
+}
+
+/* Count the check that was made, and say what it found: `f` but for its result. */
+static void say_checked(struct check *c, bool failed, bool skipped, struct finding *f)
+{
+    c->tally.tensors++;
+    c->tally.failed += failed;
+    c->tally.skipped += skipped;
+    c->tally.passed += !failed && !skipped;
+    f->result = failed ? FINDING_FAILED : skipped ? FINDING_SKIPPED : FINDING_PASSED;
+    say_finding(c, f);
 }
 
 /* A folder may have files of other kinds. */
@@ -137,7 +149,8 @@ static void check_golden(struct check *c, const struct engine *g)
         if (st == OK || c->files.at[i].other)
             continue;
         c->bad_files++;
-        print_failure(c, g->backend->name, "golden", c->files.at[i].path, NULL, e.msg);
+        say_finding(c, &(struct finding){FINDING_FAILED, g->backend->name, "golden",
+                                         c->files.at[i].path, NULL, NAN, NAN, e.msg, NULL});
     }
 }
 
@@ -194,7 +207,6 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     char label[192], text[320], group[96];
     float *gradients = NULL;
     struct err e;
-    struct tally *t = &c->tally;
 
     case_label(bcase, label, sizeof(label));
     text_append(label, sizeof(label), " batch=%d", bcase->batch);
@@ -218,13 +230,8 @@ static void check_case(struct check *c, const struct bench_case *bcase)
                         .limit = NAN};
     const bool good = st == OK && agrees(got, want, gradients, &f, text, sizeof(text));
     const bool skipped = st == E_UNSUPPORTED; /* a reason that only its weights show */
-    t->tensors++;
-    t->passed += good;
-    t->skipped += skipped;
-    t->failed += !good && !skipped;
-    f.result = good ? FINDING_PASSED : skipped ? FINDING_SKIPPED : FINDING_FAILED;
     f.detail = st == OK ? text : e.msg;
-    say_finding(c, &f);
+    say_checked(c, !good && !skipped, skipped, &f);
     free(gradients);
     job_close(got);
     job_close(want);
@@ -238,7 +245,6 @@ static void check_case(struct check *c, const struct bench_case *bcase)
 static void check_operations(struct check *c, const struct engine *g)
 {
     enum { CASES = 48 };
-    struct tally *t = &c->tally;
 
     for (int op = 0; op_case_name(op); op++) {
         char what[64];
@@ -248,27 +254,19 @@ static void check_operations(struct check *c, const struct engine *g)
         struct op_result r;
         op_check(g, 1, op, 1 + op_case_count(op) / CASES, &r);
         const bool failed = r.failed > 0, skipped = !failed && r.refused[0];
-        t->tensors++;
-        t->failed += failed;
-        t->skipped += skipped;
-        t->passed += !failed && !skipped;
         char text[sizeof(r.first) + 64];
         if (failed)
             snprintf(text, sizeof(text), "%d of %d cases, %s", r.failed, r.cases, r.first);
         else
             snprintf(text, sizeof(text), "%d case%s", r.cases, plural(r.cases));
-        say_finding(c, &(struct finding){
-                           .result = failed    ? FINDING_FAILED
-                                     : skipped ? FINDING_SKIPPED
-                                               : FINDING_PASSED,
-                           .backend = g->backend->name,
-                           .kind = "operation",
-                           .subject = op_case_name(op),
-                           .error = NAN,
-                           .limit = NAN,
-                           .detail = skipped ? r.refused : text,
-                           .group = what,
-                       });
+        say_checked(c, failed, skipped,
+                    &(struct finding){.backend = g->backend->name,
+                                      .kind = "operation",
+                                      .subject = op_case_name(op),
+                                      .error = NAN,
+                                      .limit = NAN,
+                                      .detail = skipped ? r.refused : text,
+                                      .group = what});
     }
 }
 
@@ -278,10 +276,8 @@ static void check_shape(struct check *c, const struct backend *b, const struct s
 {
     if (s->st == E_UNSUPPORTED) /* these variants do not support the shape */
         return;
-    if (s->st != OK) {
-        c->tally.failed++;
-        print_failure(c, b->name, "case", s->line, NULL, s->why.msg);
-    }
+    if (s->st != OK)
+        say_failure(c, b->name, "case", s->line, NULL, s->why.msg);
     for (int k = 0; k < s->plan.n; k++)
         if (!s->plan.cases[k].unsupported)
             check_case(c, &s->plan.cases[k]);
@@ -318,17 +314,15 @@ static void check_backend(struct check *c, const struct backend *b)
     c->begun = c->total = 0;
     c->show.how = terminal_progress((enum progress)c->opt->progress, c->opt->quiet);
     progress_begin(&c->show, 0, "checking %s", b->name);
-    if (engine_open(&g, b->name, THREADS, c->opt->impl, &e) != OK) {
-        c->tally.failed++;
-        print_failure(c, b->name, "backend", "open", NULL, e.msg);
-    } else if (c->files.at) {
+    enum status st = engine_open(&g, b->name, THREADS, c->opt->impl, &e);
+    if (st == OK && !c->files.at)
+        st = engine_place(&g, &products, &e);
+    if (st != OK)
+        say_failure(c, b->name, "backend", "open", NULL, e.msg);
+    else if (c->files.at)
         check_golden(c, &g);
-    } else if (engine_place(&g, &products, &e) != OK) {
-        c->tally.failed++;
-        print_failure(c, b->name, "backend", "open", NULL, e.msg);
-    } else {
+    else
         check_all_of(c, &g);
-    }
     arena_release(&products);
     progress_end(&c->show);
     /* As in checkasm: nothing is timed after a failure. */
@@ -421,8 +415,7 @@ static enum status check_in_child(struct check *c, const struct backend *b,
     if (st == OK || st == E_INTERRUPTED)
         return st;
     clear_childs_line(c);
-    c->tally.failed++;
-    print_failure(c, b->name, "backend", of_child.now, of_child.group, e->msg);
+    say_failure(c, b->name, "backend", of_child.now, of_child.group, e->msg);
     return OK;
 }
 
