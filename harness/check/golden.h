@@ -57,6 +57,7 @@ struct run {
     size_t n_y;                        /* numbers in y */
     float *y, *d_x;                    /* results; no y if the reader compares by itself */
     float *room;                       /* [B,L,D] work space of golden_enter */
+    char text[TENSOR_NAME];            /* of golden_name */
 };
 
 struct golden_kind {
@@ -118,6 +119,8 @@ enum status golden_inputs(struct run *r, int width, struct err *e);
 
 /* ---- comparisons -------------------------------------------------------------------------- */
 
+/* The name of a tensor, until the next. */
+const char *golden_name(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Compare `got` with the file's tensor, if it has one. Pass rule: max|g-e| <= max(tolerance *
  * max|e|, tolerance_abs); gradients have tolerances of their own. */
 void golden_compare(struct run *r, const char *tensor, const float *got, size_t n);

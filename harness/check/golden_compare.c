@@ -6,6 +6,7 @@
 #include "harness/worker/agree.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,16 @@ static void check(struct run *r, const char *tensor, const char *skipped, double
     else
         r->tally->failed++;
     r->report(r->arg, &v);
+}
+
+const char *golden_name(struct run *r, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(r->text, sizeof(r->text), fmt, ap);
+    va_end(ap);
+    return r->text;
 }
 
 static void compare_parts(struct run *r, const char *tensor, const float *got, size_t parts,
@@ -139,11 +150,8 @@ int golden_count_grad(const struct run *r)
 
 void golden_compare_grad(struct run *r, const struct params *p)
 {
-    for (int i = 0; i < p->n; i++) {
-        char name[96];
-        snprintf(name, sizeof(name), GRADIENT "%s", p->v[i].name);
-        golden_compare(r, name, p->v[i].grad, p->v[i].n);
-    }
+    for (int i = 0; i < p->n; i++)
+        golden_compare(r, golden_name(r, GRADIENT "%s", p->v[i].name), p->v[i].grad, p->v[i].n);
 }
 
 void golden_skip_grad(struct run *r, const char *why)

@@ -171,14 +171,12 @@ static void compare_states(struct run *r, struct import_run *o)
 {
     const struct lm *const m = &o->kept;
     const size_t n = (size_t)r->max.B * (size_t)r->max.L * (size_t)r->c.D;
-    char name[32];
 
     lm_forward(&o->kept, r->g, o->ids->data, r->max.B, r->max.L, r->max.L, NULL, NULL);
-    for (int l = 0; l <= r->c.N; l++) {
-        snprintf(name, sizeof(name), "out.hidden.%d", l);
-        golden_compare(
-            r, name, l < r->c.N ? m->sublayers.work[sublayers_first(&m->sublayers, l)].x : m->h, n);
-    }
+    for (int l = 0; l <= r->c.N; l++)
+        golden_compare(r, golden_name(r, "out.hidden.%d", l),
+                       l < r->c.N ? m->sublayers.work[sublayers_first(&m->sublayers, l)].x : m->h,
+                       n);
 }
 
 static void compare_segments(struct run *r, struct import_run *o)
@@ -301,9 +299,7 @@ static void compare_memory(struct run *r, const struct lm *m, const char *begins
 {
     for (int l = 0, at; (at = sublayers_remembering(&m->sublayers, l)) >= 0; l++) {
         const struct cache *const c = &m->sublayers.at[at].memory;
-        char name[48];
-        snprintf(name, sizeof(name), "out.%smem.%d.%d", begins, s, l);
-        golden_compare_memory(r, name, c, 0, c->M);
+        golden_compare_memory(r, golden_name(r, "out.%smem.%d.%d", begins, s, l), c, 0, c->M);
     }
 }
 
@@ -313,7 +309,6 @@ static double run_segment(struct run *r, struct memory_run *o, int s, int first)
     const int B = r->max.B, L = o->cuts.at[s], T = o->ids->shape[1];
     const int32_t *const ids = o->ids->data;
     double sum = 0;
-    char name[48];
 
     for (int b = 0; b < B; b++)
         for (int t = 0; t < L; t++) {
@@ -322,10 +317,9 @@ static double run_segment(struct run *r, struct memory_run *o, int s, int first)
         }
     lm_forward(&o->m, r->g, o->tokens, B, L, L, o->targets, o->nll);
     lm_all(&o->m, r->g, B * L);
-    snprintf(name, sizeof(name), "out.%slogprobs.%d", o->begins, s);
-    golden_compare(r, name, o->m.logits, (size_t)B * (size_t)L * (size_t)r->c.V);
-    snprintf(name, sizeof(name), "out.%snll.%d", o->begins, s);
-    golden_compare(r, name, o->nll, (size_t)B * (size_t)L);
+    golden_compare(r, golden_name(r, "out.%slogprobs.%d", o->begins, s), o->m.logits,
+                   (size_t)B * (size_t)L * (size_t)r->c.V);
+    golden_compare(r, golden_name(r, "out.%snll.%d", o->begins, s), o->nll, (size_t)B * (size_t)L);
     for (int i = 0; i < B * L; i++)
         sum += (double)o->nll[i];
     lm_commit(&o->m, L);

@@ -42,11 +42,10 @@ static enum status bind(struct run *r, struct err *e)
 static void compare_rows(struct run *r, const struct sublayer *sublayer, const char *word,
                          int segment, int first, int rows)
 {
-    char name[64];
+    const int l = sublayer->c->stack.n ? sublayer->layer : sublayer->nth;
 
-    snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment,
-             sublayer->c->stack.n ? sublayer->layer : sublayer->nth);
-    golden_compare_memory(r, name, &sublayer->memory, first, rows);
+    golden_compare_memory(r, golden_name(r, "out.%s.%d.%d", word, segment, l), &sublayer->memory,
+                          first, rows);
 }
 
 /* Each kind has its own name for what it remembers; compressed rows come first. */
@@ -77,13 +76,11 @@ static void compare_gates(struct run *r, const struct lm *m, int segment, size_t
 {
     const size_t all = (size_t)m->sublayers.n * n;
     int32_t *const taken = need_room(all + 1, sizeof(*taken));
-    char name[64];
 
     for (size_t i = 0; m->c.cond && i < all; i++)
         taken[i] = m->sublayers.work[i / n].open[i % n] > 0;
-    snprintf(name, sizeof(name), "out.gates.%d", segment);
     if (m->c.cond)
-        golden_compare_whole(r, name, taken, all);
+        golden_compare_whole(r, golden_name(r, "out.gates.%d", segment), taken, all);
     free(taken);
 }
 
@@ -91,10 +88,9 @@ static void compare_gates(struct run *r, const struct lm *m, int segment, size_t
 static void compare_results(struct run *r, const struct lm *m, int segment)
 {
     struct drive_result of;
-    char name[64];
 
     for (int i = 0; lm_result(m, i, &of); i++) {
-        snprintf(name, sizeof(name), "out.%s.%d", of.name, segment);
+        const char *const name = golden_name(r, "out.%s.%d", of.name, segment);
         if (of.whole)
             golden_compare_whole(r, name, of.whole, of.n);
         else
@@ -111,10 +107,10 @@ static void compare_carried(struct run *r, const struct lm *m, int segment)
     for (int i = 0; i < m->sublayers.n; i++) {
         const struct sublayer *const s = &m->sublayers.at[i];
         for (int k = 0; s->kind->carries && s->kind->carries(s, k, &c); k++) {
-            char name[64];
-            snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment, s->build ? s->layer : l);
             if (!c.given && c.n)
-                golden_compare(r, name, c.at, c.n);
+                golden_compare(
+                    r, golden_name(r, "out.%s.%d.%d", c.name, segment, s->build ? s->layer : l),
+                    c.at, c.n);
         }
         l += s->kind->carries != NULL;
     }
@@ -125,17 +121,15 @@ struct segment {
     const int32_t *tokens, *targets; /* [B,L] */
 };
 
-static struct segment segment_of(const struct run *r, int segment, enum status *st, struct err *e)
+static struct segment segment_of(struct run *r, int segment, enum status *st, struct err *e)
 {
     const int B = r->max.B, V = r->c.V;
-    char name[64];
-
-    snprintf(name, sizeof(name), "in.tokens.%d", segment);
+    const char *const name = golden_name(r, "in.tokens.%d", segment);
     const struct tensor *tokens = safetensors_find(r->s, name);
     const int L = tokens && tokens->rank == 2 ? tokens->shape[1] : 0;
     tokens = golden_need(r, name, DTYPE_I32, (size_t)B * (size_t)L, st, e);
-    snprintf(name, sizeof(name), "in.targets.%d", segment);
-    const struct tensor *targets = golden_need(r, name, DTYPE_I32, (size_t)B * (size_t)L, st, e);
+    const struct tensor *targets = golden_need(r, golden_name(r, "in.targets.%d", segment),
+                                               DTYPE_I32, (size_t)B * (size_t)L, st, e);
     if (*st == OK && (L < 1 || L > r->max.L))
         *st = safetensors_fail(r->s, e, "segment %d has %d tokens, its metadata says at most %d",
                                segment, L, r->max.L);
@@ -153,7 +147,6 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
 {
     struct lm *m = &o->m;
     const int B = m->max.B;
-    char name[64];
     enum status st = OK;
 
     const struct segment in = segment_of(r, segment, &st, e);
@@ -163,10 +156,10 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     lm_seek(m, 0); /* in files, positions begin anew with each segment */
     lm_forward(m, r->g, token, B, L, L, target, o->nll);
     lm_all(m, r->g, B * L);
-    snprintf(name, sizeof(name), "out.%slogits.%d", o->begins, segment);
-    golden_compare(r, name, m->logits, (size_t)B * (size_t)L * (size_t)m->c.V);
-    snprintf(name, sizeof(name), "out.%snll.%d", o->begins, segment);
-    golden_compare(r, name, o->nll, (size_t)B * (size_t)L);
+    golden_compare(r, golden_name(r, "out.%slogits.%d", o->begins, segment), m->logits,
+                   (size_t)B * (size_t)L * (size_t)m->c.V);
+    golden_compare(r, golden_name(r, "out.%snll.%d", o->begins, segment), o->nll,
+                   (size_t)B * (size_t)L);
     if (*o->begins) {
         lm_commit(m, L);
         return OK;
@@ -175,14 +168,12 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     o->n_nll += (size_t)(B * L);
     if (m->sublayers.kept) { /* else layers share the work space that it is computed from */
         const float aux = (float)lm_aux(m, B, L);
-        snprintf(name, sizeof(name), "out.aux.%d", segment);
-        golden_compare(r, name, &aux, 1);
+        golden_compare(r, golden_name(r, "out.aux.%d", segment), &aux, 1);
     }
     compare_gates(r, m, segment, (size_t)B * (size_t)L);
     if (m->sublayers.kept) {
         const float lost = (float)lm_reconstruction(m, r->g, B, L);
-        snprintf(name, sizeof(name), "out.reconstruction.%d", segment);
-        golden_compare(r, name, &lost, 1);
+        golden_compare(r, golden_name(r, "out.reconstruction.%d", segment), &lost, 1);
     }
     if (r->grad && segment == o->grad_segment) {
         params_zero_grad(&m->params);

@@ -99,11 +99,10 @@ static enum status read_operands(struct run *run, struct recur_file *f, struct e
                                 [I] = BK * Hs,
                                 [S] = states * dk * (size_t)r->dv,
                                 [Z] = states * dk};
-    char name[TENSOR_NAME];
     enum status st = OK;
 
     for (int i = 0; i < OPERANDS && st == OK; i++) {
-        snprintf(name, sizeof(name), "in.%s", names[i]);
+        const char *const name = golden_name(run, "in.%s", names[i]);
         if (i == V || (i == G && r->g_width))
             (void)golden_need(run, name, DTYPE_F32, n[i], &st, e);
         f->in[i] = optional(run, name, n[i], &st, e);
@@ -201,7 +200,6 @@ static enum status forward(struct run *run, struct err *e)
     struct recur *const r = &f->r;
     const struct recur_impl *const impl = engine_recur(run->g, r, run->grad);
     const size_t states = (size_t)r->B * (size_t)r->Hs;
-    char name[TENSOR_NAME];
 
     impl->forward(run->g, r, f->scratch);
     golden_compare(run, "out.o", r->o, (size_t)r->B * (size_t)r->L * (size_t)r->H * (size_t)r->dv);
@@ -218,11 +216,9 @@ static enum status forward(struct run *run, struct err *e)
     if (f->grad[U])
         memset(f->grad[U], 0, f->n[U] * sizeof(float));
     impl->backward(run->g, r, &f->d, f->scratch);
-    for (int i = 0; i < OPERANDS; i++) {
-        snprintf(name, sizeof(name), GRADIENT "%s", names[i]);
+    for (int i = 0; i < OPERANDS; i++)
         if (f->n[i])
-            golden_compare(run, name, f->grad[i], f->n[i]);
-    }
+            golden_compare(run, golden_name(run, GRADIENT "%s", names[i]), f->grad[i], f->n[i]);
     return OK;
 }
 
