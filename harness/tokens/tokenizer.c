@@ -274,8 +274,13 @@ static bool is_composed(const char *text, size_t n)
 static enum status normalize_by(const struct normalizer *by, const char *text, size_t n,
                                 struct bytes *out, struct err *e)
 {
-    if (by->kind == NORMALIZE_PREPEND)
-        return prepend(text, n, by->to, out, e);
+    if (by->kind == NORMALIZE_NFC && !is_composed(text, n))
+        return unicode_compose(out, text, n, e);
+    FILE *const f = bytes_open(out, e);
+    if (!f)
+        return E_NOMEM;
+    if (by->kind == NORMALIZE_PREPEND && n > 0)
+        fputs(by->to, f);
     if (by->kind == NORMALIZE_REPLACE)
         return bytes_replace(out, text, n, by->from, by->to, e);
     return is_composed(text, n) ? prepend(text, n, "", out, e) : unicode_compose(out, text, n, e);
@@ -284,7 +289,7 @@ static enum status normalize_by(const struct normalizer *by, const char *text, s
 enum status tokenizer_normalize(const struct tokenizer *t, const char *text, size_t n,
                                 struct bytes *out, struct err *e)
 {
-    enum status st = prepend(text, n, "", out, e);
+    enum status st = normalize_by(&(struct normalizer){NORMALIZE_NOTHING}, text, n, out, e);
 
     for (int i = 0; st == OK && i < t->n_normalizers; i++) {
         struct bytes next = {0};

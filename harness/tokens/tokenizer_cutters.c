@@ -48,32 +48,32 @@ static enum status read_byte_level(struct tokenizer *t, const json_t *j, struct 
 static enum status read_metaspace(struct tokenizer *t, const json_t *j, struct cutter *c,
                                   struct err *e)
 {
+    static const char *const schemes[] = {
+        [BLANK_NONE] = "never", [BLANK_EACH] = "always", [BLANK_FIRST] = "first", NULL};
     const char *const text = word_of(j, "replacement");
     const bool named = json_object_get(j, "prepend_scheme") != NULL;
     const bool old = flag_of(j, "add_prefix_space", true);
     const char *const scheme = named ? word_of(j, "prepend_scheme") : old ? "always" : "never";
+    const int blank = word_index(scheme, schemes);
 
     TRY(KEYS(t, j, e, {"replacement", MAY_TEXT}, {"prepend_scheme", MAY_TEXT},
              {"split", MAY_FLAG | MAY_NULL}, {"add_prefix_space", MAY_FLAG | MAY_NULL},
              {"str_rep", MAY_TEXT | MAY_NULL}));
     if (!is_one_character(text) || strlen(text) >= sizeof(c->text))
         return tokenizer_bad(t, e, "pre_tokenizer Metaspace: \"replacement\" is not one character");
-    if (!old && strcmp(scheme, "never") != 0)
+    if (!old && blank != BLANK_NONE)
         return tokenizer_bad(t, e,
                              "pre_tokenizer Metaspace: add_prefix_space false and prepend_scheme "
                              "%.20s contradict each other  -> one of them",
                              scheme);
     memcpy(c->text, text, strlen(text) + 1);
     c->replaces = true;
-    if (strcmp(scheme, "always") == 0)
-        c->blank = BLANK_EACH;
-    else if (strcmp(scheme, "first") == 0)
-        c->blank = BLANK_FIRST;
-    else if (strcmp(scheme, "never") != 0)
+    if (blank < 0)
         return tokenizer_bad(t, e,
                              "pre_tokenizer Metaspace with prepend_scheme \"%.20s\": not supported "
                              " -> always, first or never",
                              scheme);
+    c->blank = (enum blank)blank;
     /* What begins the text is said by places in the original, which these two may move. */
     if (c->blank == BLANK_FIRST && (c > t->cutter || t->n_normalizers > 0))
         return tokenizer_bad(t, e,
@@ -123,7 +123,7 @@ static enum status read_delimiter(struct tokenizer *t, const json_t *j, struct c
                                                   "is not one character  -> a whole file");
 }
 
-static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err *e)
+enum status tokenizer_read_cutter(struct tokenizer *t, const json_t *j, struct err *e)
 {
     static const struct {
         const char *type;
@@ -146,9 +146,4 @@ static enum status read_cutter(struct tokenizer *t, const json_t *j, struct err 
                          "pre_tokenizer %.40s is not supported  -> Split with its pattern, "
                          "ByteLevel, Metaspace or Digits",
                          type);
-}
-
-enum status tokenizer_read_cutters(struct tokenizer *t, const json_t *j, struct err *e)
-{
-    return tokenizer_parts(t, "pre_tokenizer", j, "pretokenizers", read_cutter, e);
 }

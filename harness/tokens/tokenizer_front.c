@@ -61,7 +61,7 @@ static enum status read_template(struct tokenizer *t, const json_t *j, struct er
     return ends ? OK : bad_template(t, "without the text", e);
 }
 
-static enum status read_processor(struct tokenizer *t, const json_t *j, struct err *e)
+enum status tokenizer_read_processor(struct tokenizer *t, const json_t *j, struct err *e)
 {
     const char *const type = word_of(j, "type");
 
@@ -70,11 +70,6 @@ static enum status read_processor(struct tokenizer *t, const json_t *j, struct e
     if (strcmp(type, "ByteLevel") == 0) /* of places, not of ids */
         return OK;
     return tokenizer_bad(t, e, "post_processor %.40s: not supported", type);
-}
-
-enum status tokenizer_read_post(struct tokenizer *t, const json_t *j, struct err *e)
-{
-    return tokenizer_parts(t, "post_processor", j, "processors", read_processor, e);
 }
 
 /* ---- the files beside it ------------------------------------------------------------------ */

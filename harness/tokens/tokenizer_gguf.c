@@ -11,14 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char sentencepiece[] = "llama";
-
-static const char words_gpt2[] = WORDS_GPT2;
-static const char words_llama3[] = WORDS_LLAMA3;
-static const char words_qwen[] = WORDS_QWEN;
-static const char words_gpt_4o[] = WORDS_GPT_4O;
-static const char words_nemo[] = WORDS_NEMO;
-
 /* By their names in files: what is cut before byte pairs are merged. */
 static const struct rules {
     const char *name;
@@ -28,21 +20,21 @@ static const struct rules {
     bool whole_first; /* a word that is a token is not merged */
     bool begins;      /* bos_token_id is in front unless add_bos_token is false */
 } rules[] = {
-    {"gpt-2", words_gpt2, false, false, false, false},
-    {"phi-2", words_gpt2, false, false, false, false},
-    {"mpt", words_gpt2, false, true, false, false},
-    {"olmo", words_gpt2, false, true, false, false},
-    {"smollm", words_gpt2, true, false, false, false},
-    {"starcoder", words_gpt2, true, false, false, false},
-    {"refact", words_gpt2, true, false, false, false},
-    {"llama-bpe", words_llama3, false, false, true, true},
-    {"llama3", words_llama3, false, false, true, true},
-    {"llama-v3", words_llama3, false, false, true, true},
-    {"dbrx", words_llama3, false, false, false, false},
-    {"smaug-bpe", words_llama3, false, false, false, false},
-    {"qwen2", words_qwen, false, true, false, false},
-    {"gpt-4o", words_gpt_4o, false, false, false, false},
-    {"tekken", words_nemo, false, false, true, true},
+    {"gpt-2", WORDS_GPT2, false, false, false, false},
+    {"phi-2", WORDS_GPT2, false, false, false, false},
+    {"mpt", WORDS_GPT2, false, true, false, false},
+    {"olmo", WORDS_GPT2, false, true, false, false},
+    {"smollm", WORDS_GPT2, true, false, false, false},
+    {"starcoder", WORDS_GPT2, true, false, false, false},
+    {"refact", WORDS_GPT2, true, false, false, false},
+    {"llama-bpe", WORDS_LLAMA3, false, false, true, true},
+    {"llama3", WORDS_LLAMA3, false, false, true, true},
+    {"llama-v3", WORDS_LLAMA3, false, false, true, true},
+    {"dbrx", WORDS_LLAMA3, false, false, false, false},
+    {"smaug-bpe", WORDS_LLAMA3, false, false, false, false},
+    {"qwen2", WORDS_QWEN, false, true, false, false},
+    {"gpt-4o", WORDS_GPT_4O, false, false, false, false},
+    {"tekken", WORDS_NEMO, false, false, true, true},
 };
 
 static const struct rules *rules_of(const json_t *keys)
@@ -62,7 +54,7 @@ static json_t *cutters(const struct rules *r)
     if (r->digits)
         json_array_append_new(list,
                               json_pack("{s:s,s:b}", "type", "Digits", "individual_digits", 1));
-    const bool split = r->words != words_gpt2;
+    const bool split = strcmp(r->words, WORDS_GPT2) != 0;
     if (split)
         json_array_append_new(list,
                               json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern",
@@ -222,7 +214,7 @@ static enum status make(struct tokenizer *t, const json_t *keys, json_t **all, j
 {
     const json_t *const kind = gguf_key(keys, "model");
     const char *const name = json_is_string(kind) ? json_string_value(kind) : "";
-    const bool scored = strcmp(name, sentencepiece) == 0;
+    const bool scored = strcmp(name, "llama") == 0; /* of SentencePiece */
     const struct rules *const r = scored ? NULL : rules_of(keys);
     json_int_t begin;
     bool puts, space;

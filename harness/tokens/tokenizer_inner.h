@@ -34,7 +34,7 @@ const struct cut *cuts_next(struct cut_scan *s, size_t *from, size_t *to);
 
 enum { MAX_NORMALIZERS = 4, MAX_CUTTERS = 4, MAX_PREFIX = 8 };
 struct normalizer {
-    enum { NORMALIZE_NFC, NORMALIZE_PREPEND, NORMALIZE_REPLACE } kind;
+    enum { NORMALIZE_NOTHING, NORMALIZE_NFC, NORMALIZE_PREPEND, NORMALIZE_REPLACE } kind;
     char *from, *to; /* malloc'ed; PREPEND has `to` only */
 };
 

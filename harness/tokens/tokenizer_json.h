@@ -78,8 +78,7 @@ enum status tokenizer_read_scores(struct tokenizer *t, const json_t *scores, str
 /* merges.txt */
 enum status tokenizer_read_merges(struct tokenizer *t, const struct bytes *text, struct err *e);
 
-/* The other parts of tokenizer.json. */
-enum status tokenizer_read_cutters(struct tokenizer *t, const json_t *j, struct err *e);
-enum status tokenizer_read_post(struct tokenizer *t, const json_t *j, struct err *e);
+/* A pre_tokenizer and a post_processor. */
+read_part_fn tokenizer_read_cutter, tokenizer_read_processor;
 /* Is it a decoder whose rule tokenizer_decode has? *strips: it drops one space in front. */
 bool tokenizer_decodes(const struct tokenizer *t, const json_t *decoder, bool *strips);

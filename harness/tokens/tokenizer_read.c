@@ -244,7 +244,8 @@ static enum status read_parts(struct tokenizer *t, const json_t *all, const json
     TRY(tokenizer_read_model(t, model, scores, e));
     TRY(read_all_added(t, json_object_get(all, "added_tokens"), json_object_get(model, "vocab"),
                        e));
-    TRY(tokenizer_read_post(t, json_object_get(all, "post_processor"), e));
+    TRY(tokenizer_parts(t, "post_processor", json_object_get(all, "post_processor"), "processors",
+                        tokenizer_read_processor, e));
     t->decodes = tokenizer_decodes(t, json_object_get(all, "decoder"), &t->strips) && !t->renames;
     return OK;
 }
