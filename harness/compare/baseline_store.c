@@ -49,13 +49,6 @@ static enum status place(char path[FILE_PATH], const struct options *o, const ch
     return *name ? file_join(path, host, name, e) : OK;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat s;
-
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
 /* Of this machine; with an error both are empty. */
 static enum status facts_here(char host_id[17], char cpu[128], struct err *e)
 {
@@ -78,7 +71,6 @@ enum status baseline_host(char host_id[17], struct err *e)
     return facts_here(host_id, (char[128]){""}, e);
 }
 
-/* The CPU of a run, for messages. */
 void baseline_cpu(const char *run, char *buf, size_t size)
 {
     struct rows rows;
@@ -105,7 +97,7 @@ void baseline_each(const struct options *o, const char *wanted, each_fn *each, v
         for (int k = 0; k < m; k++) {
             const char *name = names[k]->d_name;
             if (!done && name[0] != '.' && (!wanted || strcmp(name, wanted) == 0) &&
-                place(path, o, id, name, NULL) == OK && is_folder(path))
+                place(path, o, id, name, NULL) == OK && file_is_folder(path))
                 done = each(arg, id, name, path);
             free(names[k]);
         }
@@ -131,7 +123,6 @@ static bool keep_first(void *arg, const char *host_id, const char *name, const c
     return true;
 }
 
-/* The baseline of this machine; else false, and the message says whether another machine has it. */
 bool baseline_find(char path[FILE_PATH], const struct options *o, const char *name,
                    const char *host_id, struct err *e)
 {
@@ -140,7 +131,7 @@ bool baseline_find(char path[FILE_PATH], const struct options *o, const char *na
 
     if (baseline_name(name, e) != OK || place(path, o, host_id, name, e) != OK)
         return false;
-    if (is_folder(path))
+    if (file_is_folder(path))
         return true;
     baseline_each(o, name, keep_first, &other);
     if (!other.there) {
@@ -165,15 +156,15 @@ enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const
 
     if (strlen(word) >= FILE_PATH)
         return file_fail(e, "open", word, ENAMETOOLONG);
-    if (is_folder(word) || baseline_name(word, NULL) != OK) {
+    if (file_is_folder(word) || baseline_name(word, NULL) != OK) {
         memcpy(path, word, strlen(word) + 1);
-        return is_folder(word)           ? OK
-               : access(word, F_OK) == 0 ? file_fail(e, "open", word, ENOTDIR)
-                                         : file_fail(e, "open", word, errno);
+        if (file_is_folder(word))
+            return OK;
+        return file_fail(e, "open", word, access(word, F_OK) == 0 ? ENOTDIR : errno);
     }
     TRY(baseline_host(host_id, e));
     TRY(place(path, o, host_id, word, e));
-    if (is_folder(path))
+    if (file_is_folder(path))
         return OK;
     baseline_each(o, word, keep_first, &any);
     memcpy(path, any.path, sizeof(any.path));
@@ -222,12 +213,11 @@ static enum status fill_and_rename(const char *tmp, const char *path, const char
 {
     for (int i = 0; i < FILES; i++)
         TRY(copy_file(tmp, run, file_name(i), e));
-    if (is_folder(path))
+    if (file_is_folder(path))
         TRY(baseline_remove(path, e)); /* only with --force */
     return rename(tmp, path) == 0 ? OK : file_fail(e, "create", path, errno);
 }
 
-/* Copied under another name, then renamed: a name holds a whole run or nothing. */
 enum status baseline_copy(const struct options *o, const char *name, const char *host_id,
                           const char *run, struct err *e)
 {
@@ -252,7 +242,7 @@ enum status baseline_may_write(const struct options *o, const char *name, const 
 
     TRY(baseline_name(name, e));
     TRY(place(path, o, host_id, name, e));
-    if (is_folder(path) && !o->force)
+    if (file_is_folder(path) && !o->force)
         return fail(e, E_USAGE, "baseline \"%s\" exists  -> replace it with --force", name);
     return OK;
 }

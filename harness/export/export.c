@@ -89,21 +89,16 @@ static void measures_free(struct measures *m)
 
 static void print_rows(FILE *f, const char *name, const struct table *t, const struct rows *rows)
 {
-    struct selection all;
-    struct err e;
-
-    CHECK(columns_select(&all, t, NULL, 0, &e) == OK);
     fprintf(f, ",\n\"%s\": [", name);
     for (size_t i = 0; i < rows->n; i++) {
         fputs(i ? ",\n" : "\n", f);
-        row_print(f, FORMAT_JSON, t, &all, (const char *)rows->row + i * t->row_size);
+        row_print(f, FORMAT_JSON, t, NULL, (const char *)rows->row + i * t->row_size);
     }
     fputs(rows->n ? "\n]" : "]", f);
 }
 
 /* Keys that readers of google/benchmark's files look for, before the columns of the row. */
-static void print_benchmark(FILE *f, const char *name, const struct latency_row *row,
-                            const struct selection *s)
+static void print_benchmark(FILE *f, const char *name, const struct latency_row *row)
 {
     static const struct text_table_column columns[] = {
         {.name = "name"},
@@ -138,27 +133,13 @@ static void print_benchmark(FILE *f, const char *name, const struct latency_row 
         !__builtin_mul_overflow(row->samples, row->inner_calls, &calls))
         snprintf(iterations, sizeof(iterations), "%lld", (long long)calls);
     text_row_print(a, FORMAT_JSON, columns, text, ARRAY_LEN(columns));
-    row_print(b, FORMAT_JSON, t, s, row);
+    row_print(b, FORMAT_JSON, t, NULL, row);
     bytes_end(a, &first);
     bytes_end(b, &own);
     /* one object of the two */
     fprintf(f, "%.*s,%s", (int)strlen(first.data) - 1, first.data, own.data + 1);
     free(first.data);
     free(own.data);
-}
-
-static void print_context(FILE *f, const struct run *r)
-{
-    const struct table *const t = &tables[TABLE_ENV];
-    struct selection all;
-    struct err e;
-
-    CHECK(columns_select(&all, t, NULL, 0, &e) == OK);
-    fputs("{\n\"context\": ", f);
-    if (r->env.n > 0)
-        row_print(f, FORMAT_JSON, t, &all, r->env.row);
-    else
-        fputs("{}", f);
 }
 
 enum status export_json(FILE *f, const struct run *r, const struct names *columns, struct err *e)
@@ -169,7 +150,11 @@ enum status export_json(FILE *f, const struct run *r, const struct names *column
 
     TRY(columns_select(&s, t, columns->v, columns->n, e));
     measures_make(&m, r);
-    print_context(f, r);
+    fputs("{\n\"context\": ", f);
+    if (r->env.n > 0)
+        row_print(f, FORMAT_JSON, &tables[TABLE_ENV], NULL, r->env.row);
+    else
+        fputs("{}", f);
     fputs(",\n\"benchmarks\": [", f);
     for (size_t i = 0; i < r->latency.n; i++) {
         const struct latency_row *const row = (const struct latency_row *)r->latency.row + i;
@@ -177,7 +162,7 @@ enum status export_json(FILE *f, const struct run *r, const struct names *column
         if (columns->n > 0)
             row_print(f, FORMAT_JSON, t, &s, row);
         else
-            print_benchmark(f, m.name[i], row, &s);
+            print_benchmark(f, m.name[i], row);
     }
     fputs(r->latency.n ? "\n]" : "]", f);
     print_rows(f, "memory", &tables[TABLE_MEMORY], &r->memory);

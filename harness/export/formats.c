@@ -52,19 +52,6 @@ static struct row_ends count_all(const struct run *r)
     return n;
 }
 
-/* Is every case that was planned ok or skipped? */
-static bool all_fine(const struct row_ends *n)
-{
-    return n->ended && n->of[ROW_WRONG] + n->failed == 0;
-}
-
-/* "1 wrong, 2 failed, not finished" */
-static void put_ends(FILE *f, const char *before, const struct row_ends *n, const char *after)
-{
-    fprintf(f, "%s%d wrong, %d failed%s%s\n", before, n->of[ROW_WRONG], n->failed,
-            n->ended ? "" : ", not finished", after);
-}
-
 /* A row's name beside that of the same case in other tables. */
 static const char *row_name(char buf[2 * LINE_SIZE], const struct run *r, const struct measures *m,
                             enum table_id table, size_t i)
@@ -269,10 +256,11 @@ static void put_merit(FILE *f, const char *case_id, const char *what, double val
 
 static void put_verdict(FILE *f, const struct row_ends *n)
 {
-    if (all_fine(n))
+    if (n->ended && n->of[ROW_WRONG] + n->failed == 0)
         fputs("bench: all ok\n", f);
     else
-        put_ends(f, "bench: ", n, "");
+        fprintf(f, "bench: %d wrong, %d failed%s\n", n->of[ROW_WRONG], n->failed,
+                n->ended ? "" : ", not finished");
 }
 
 static void put_jobs(FILE *f, const struct rows *study)

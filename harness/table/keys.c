@@ -71,15 +71,19 @@ static bool is_key(const struct table *t, int i, const char *const *but)
     return word_index(name, columns_of_record) < 0;
 }
 
-bool rows_alike(const struct table *t, const void *a, const void *b, const char *const *but)
+static bool same_field(const struct table *t, int i, const void *a, const void *b)
 {
     char num[2][NUMBER_SIZE];
-    bool alike = true;
 
-    for (int i = 0; i < t->n && alike; i++)
-        alike = !is_key(t, i, but) ||
-                strcmp(row_field(t, i, a, num[0]), row_field(t, i, b, num[1])) == 0;
-    return alike;
+    return strcmp(row_field(t, i, a, num[0]), row_field(t, i, b, num[1])) == 0;
+}
+
+bool rows_alike(const struct table *t, const void *a, const void *b, const char *const *but)
+{
+    for (int i = 0; i < t->n; i++)
+        if (is_key(t, i, but) && !same_field(t, i, a, b))
+            return false;
+    return true;
 }
 
 static char *key_of(const struct table *t, const void *row, const char *const *but)
@@ -195,28 +199,23 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
 bool rows_same_model(const struct latency_row *a, const struct latency_row *b)
 {
     const struct table *t = &tables[TABLE_LATENCY];
-    char num[2][NUMBER_SIZE];
     bool same = strcmp(a->variant, b->variant) == 0;
 
     for (int i = 0; i < KEY_COUNT && same; i++)
-        same = !is_of_variant(chosen_find(t->columns[i].name)) ||
-               strcmp(row_field(t, i, a, num[0]), row_field(t, i, b, num[1])) == 0;
+        same = !is_of_variant(chosen_find(t->columns[i].name)) || same_field(t, i, a, b);
     return same;
 }
 
 /* Has another row of the variant, in the same workload, another value in this column? */
 static bool tells_apart(const struct latency_row *row, const struct rows *latency, int column)
 {
-    const struct table *t = &tables[TABLE_LATENCY];
     const struct latency_row *other = latency->row;
-    char num[2][NUMBER_SIZE];
     bool differs = false;
 
     for (size_t i = 0; i < latency->n && !differs; i++)
-        differs =
-            strcmp(row->variant, other[i].variant) == 0 &&
-            strcmp(row->workload, other[i].workload) == 0 &&
-            strcmp(row_field(t, column, row, num[0]), row_field(t, column, &other[i], num[1])) != 0;
+        differs = strcmp(row->variant, other[i].variant) == 0 &&
+                  strcmp(row->workload, other[i].workload) == 0 &&
+                  !same_field(&tables[TABLE_LATENCY], column, row, &other[i]);
     return differs;
 }
 

@@ -181,13 +181,10 @@ const char *row_field(const struct table *t, int column, const void *row, char n
 /* Header (row == NULL) or row as CSV into f. */
 static void print_line(FILE *f, const struct table *t, const void *row)
 {
-    struct selection all;
-
-    CHECK(columns_select(&all, t, NULL, 0, NULL) == OK);
     if (row)
-        row_print(f, FORMAT_CSV, t, &all, row);
+        row_print(f, FORMAT_CSV, t, NULL, row);
     else
-        row_print_names(f, FORMAT_CSV, t, &all);
+        row_print_names(f, FORMAT_CSV, t, NULL);
 }
 
 void table_bytes(struct bytes *out, const struct table *t, const void *row)

@@ -140,8 +140,8 @@ struct selection {
 enum status columns_select(struct selection *s, const struct table *t, const char *const *names,
                            int n, struct err *e);
 
-/* A row, or the names of the columns, as CSV, JSON lines (which have no names) or Markdown. Errors
- * stay in the stream: check with file_flush. */
+/* A row, or the names of the columns (`s` NULL: all), as CSV, JSON lines (which have no names) or
+ * Markdown. Errors stay in the stream: check with file_flush. */
 void row_print(FILE *f, enum format format, const struct table *t, const struct selection *s,
                const void *row);
 void row_print_names(FILE *f, enum format format, const struct table *t, const struct selection *s);

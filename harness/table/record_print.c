@@ -45,21 +45,25 @@ enum status columns_select(struct selection *s, const struct table *t, const cha
     return OK;
 }
 
-static void lay_out(struct text_table_column *column, const struct table *t,
-                    const struct selection *s)
+/* Returns their number. */
+static int lay_out(struct text_table_column *column, const struct table *t,
+                   const struct selection *s)
 {
-    for (int k = 0; k < s->n; k++) {
-        const struct column *c = &t->columns[s->at[k]];
+    const int n = s ? s->n : t->n;
+
+    for (int k = 0; k < n; k++) {
+        const struct column *c = &t->columns[s ? s->at[k] : k];
         column[k] = (struct text_table_column){c->name, .number = c->type != COLUMN_TEXT};
     }
+    return n;
 }
 
 void row_print_names(FILE *f, enum format format, const struct table *t, const struct selection *s)
 {
     struct text_table_column column[COLUMNS_MAX];
 
-    lay_out(column, t, s);
-    text_row_print(f, format, column, NULL, s->n);
+    const int n = lay_out(column, t, s);
+    text_row_print(f, format, column, NULL, n);
 }
 
 void row_print(FILE *f, enum format format, const struct table *t, const struct selection *s,
@@ -69,10 +73,10 @@ void row_print(FILE *f, enum format format, const struct table *t, const struct 
     const char *text[COLUMNS_MAX];
     char num[COLUMNS_MAX][NUMBER_SIZE];
 
-    lay_out(column, t, s);
-    for (int k = 0; k < s->n; k++)
-        text[k] = row_field(t, s->at[k], row, num[k]);
-    text_row_print(f, format, column, text, s->n);
+    const int n = lay_out(column, t, s);
+    for (int k = 0; k < n; k++)
+        text[k] = row_field(t, s ? s->at[k] : k, row, num[k]);
+    text_row_print(f, format, column, text, n);
 }
 
 static void print_columns(FILE *f, const struct table *t, int first)
@@ -93,37 +97,33 @@ static void print_columns(FILE *f, const struct table *t, int first)
     }
 }
 
+static const char intro[] =
+    "# Results\n"
+    "\n"
+    "<!-- Generated from harness/table/columns.h: bench list columns --format md -->\n"
+    "\n"
+    "Each run writes a folder of its own, `<UTC>-<commit>[-n]/`; the link `latest` points to\n"
+    "the last one. It holds `latency.csv`, `memory.csv`, `perplexity.csv`, `env.csv`, every\n"
+    "timed block in `samples.csv.zst` (or `samples.csv`), and the options in `run.json`. That of\n"
+    "a study has `study.csv` too, the file that describes it (`study.txt`), and its models in\n"
+    "`jobs/`.\n"
+    "\n"
+    "* One row is one case, complete on its own: `repro` holds the options that measure it\n"
+    "  again, and `bench rerun CASE_ID` does so.\n"
+    "* CSV as in RFC 4180, UTF-8, LF, a point in numbers, base units. An empty field was not\n"
+    "  measured or does not apply; it is never zero.\n"
+    "* The first column names the table and its version. Within a major version columns are\n"
+    "  only added: read them by name.\n"
+    "* Read text as text: some hashes look like numbers (the `case_id` 1605105483e35298), and a\n"
+    "  reader that guesses types changes them. In Python with pandas,\n"
+    "  `read_csv(F, dtype={\"case_id\": str, \"host_id\": str})`, or all columns that have type\n"
+    "  text below; `contrib/python` does so.\n"
+    "* Tables are only appended to. `--resume` measures again what was `interrupted`, `failed`\n"
+    "  or ran into its `timeout`; rows that are `ok`, `wrong` or `skipped` stay. A case may then\n"
+    "  have several rows; the last one counts.\n";
+
 void columns_markdown(FILE *f)
 {
-    static const char intro[] =
-        "# Results\n"
-        "\n"
-        "<!-- Generated from harness/table/columns.h: bench list columns --format md -->\n"
-        "\n"
-        "Each run writes a folder of its own, `<UTC>-<commit>[-n]/`; the link `latest` points to\n"
-        "the last one. It holds `latency.csv`, `memory.csv`, `perplexity.csv`, `env.csv`, every\n"
-        "timed block in `samples.csv.zst` (or `samples.csv`), and the options in `run.json`. That "
-        "of\n"
-        "a study has `study.csv` too, the file that describes it (`study.txt`), and its models in\n"
-        "`jobs/`.\n"
-        "\n"
-        "* One row is one case, complete on its own: `repro` holds the options that measure it\n"
-        "  again, and `bench rerun CASE_ID` does so.\n"
-        "* CSV as in RFC 4180, UTF-8, LF, a point in numbers, base units. An empty field was not\n"
-        "  measured or does not apply; it is never zero.\n"
-        "* The first column names the table and its version. Within a major version columns are\n"
-        "  only added: read them by name.\n"
-        "* Read text as text: some hashes look like numbers (the `case_id` 1605105483e35298), and "
-        "a\n"
-        "  reader that guesses types changes them. In Python with pandas,\n"
-        "  `read_csv(F, dtype={\"case_id\": str, \"host_id\": str})`, or all columns that have "
-        "type\n"
-        "  text below; `contrib/python` does so.\n"
-        "* Tables are only appended to. `--resume` measures again what was `interrupted`, "
-        "`failed`\n"
-        "  or ran into its `timeout`; rows that are `ok`, `wrong` or `skipped` stay. A case may "
-        "then\n"
-        "  have several rows; the last one counts.\n";
     fputs(intro, f);
     fputs("\n## Key columns\n\nThe first columns of `latency.csv`, `memory.csv` and "
           "`perplexity.csv`.\n\n",

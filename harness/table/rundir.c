@@ -42,10 +42,7 @@ static enum status make_dirs(const char *path, struct err *e)
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
             return file_fail(e, "create", part, errno);
     }
-    struct stat s;
-    if (stat(path, &s) != 0 || !S_ISDIR(s.st_mode))
-        return file_fail(e, "create", path, ENOTDIR);
-    return OK;
+    return file_is_folder(path) ? OK : file_fail(e, "create", path, ENOTDIR);
 }
 
 /* The first of NAME, NAME-2, NAME-3, ... that does not exist becomes the run's folder. */
@@ -57,11 +54,9 @@ static enum status make_folder(struct rundir *r, const char *out_dir, const char
 
     CHECK(gmtime_r(&started, &tm) && strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm) > 0);
     for (int i = 1; i < FOLDERS_MAX; i++) {
-        char again[16] = "";
+        snprintf(r->run_id, sizeof(r->run_id), "%.20s-%.32s", stamp, commit);
         if (i > 1)
-            snprintf(again, sizeof(again), "-%d", i);
-        const int n = snprintf(r->run_id, sizeof(r->run_id), "%.20s-%.32s%s", stamp, commit, again);
-        CHECK(n > 0 && n < TEXT_SIZE);
+            text_append(r->run_id, sizeof(r->run_id), "-%d", i);
         TRY(file_join(r->path, out_dir, r->run_id, e));
         if (mkdir(r->path, 0777) == 0)
             return OK;
@@ -95,21 +90,12 @@ static enum status link_latest(const char *out_dir, const char *run_id, char bef
     return file_sync_dir(out_dir, e);
 }
 
-/* The folder above that of the run. */
-static void out_dir_of(char out_dir[FILE_PATH], const struct rundir *r)
-{
-    memcpy(out_dir, r->path, strlen(r->path) + 1);
-    char *const slash = strrchr(out_dir, '/');
-    CHECK(slash);
-    slash[slash == out_dir] = '\0';
-}
-
 /* `latest` points to what it pointed to before, unless another run has moved it since. */
 static void unlink_latest(const struct rundir *r)
 {
     char out_dir[FILE_PATH], link[FILE_PATH], now[TEXT_SIZE];
 
-    out_dir_of(out_dir, r);
+    file_parent(out_dir, r->path);
     if (file_join(link, out_dir, "latest", NULL) != OK)
         return;
     const ssize_t n = readlink(link, now, sizeof(now) - 1);
@@ -202,7 +188,6 @@ enum status rundir_create(struct rundir *r, const char *out_dir, const char *com
 enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *dir, struct err *e)
 {
     char target[FILE_PATH], from[FILE_PATH];
-    struct stat s;
 
     if (dir && strlen(dir) >= sizeof(from))
         return file_fail(e, "open", dir, ENAMETOOLONG);
@@ -224,7 +209,7 @@ enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *d
     } else {
         memcpy(path, from, strlen(from) + 1);
     }
-    if (stat(path, &s) != 0 || !S_ISDIR(s.st_mode))
+    if (!file_is_folder(path))
         return fail(e, E_IO, "no run in %s  -> give the folder of a run, such as results/latest",
                     dir ? dir : out_dir);
     return OK;

@@ -111,19 +111,16 @@ enum status runjson_finish(const char *dir, const char *finished_at_utc, int exi
                            const int rows[ROW_STATUS_COUNT], struct err *e)
 {
     char path[FILE_PATH];
-    json_t *run, *const counts = json_object();
+    json_t *run;
 
+    TRY(load(&run, dir, path, e));
+    json_t *const counts = json_object();
     for (int i = 0; i < ROW_STATUS_COUNT; i++)
         set(counts, row_status_name[i], json_integer(rows[i]));
-    enum status st = load(&run, dir, path, e);
-    if (st != OK) {
-        json_decref(counts);
-        return st;
-    }
     set(run, "finished_at_utc", json_string(finished_at_utc));
     set(run, "exit_code", json_integer(exit_code));
     set(run, "rows", counts);
-    st = save(dir, run, e);
+    const enum status st = save(dir, run, e);
     json_decref(run);
     return st;
 }

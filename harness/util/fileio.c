@@ -215,14 +215,29 @@ enum status file_sync_dir(const char *dir, struct err *e)
 enum status file_sync_parent(const char *path, struct err *e)
 {
     char dir[FILE_PATH];
-    const char *slash = strrchr(path, '/');
-    snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-    return file_sync_dir(dir[0] ? dir : "/", e);
+
+    file_parent(dir, path);
+    return file_sync_dir(dir, e);
 }
 
 enum status file_move(const char *from, const char *to, struct err *e)
 {
     return rename(from, to) == 0 ? file_sync_parent(to, e) : file_fail(e, "replace", to, errno);
+}
+
+bool file_is_folder(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+void file_parent(char dir[FILE_PATH], const char *path)
+{
+    const char *const slash = strrchr(path, '/');
+    const int n = slash && slash != path ? (int)(slash - path) : 1;
+
+    snprintf(dir, FILE_PATH, "%.*s", n, slash ? path : ".");
 }
 
 enum status file_may_replace(const char *path, struct err *e)

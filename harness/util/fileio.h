@@ -46,6 +46,11 @@ enum status file_read(struct bytes *out, const char *path, struct err *e);
  * begins with it; the whole first line if it is "". False, and "", if there is none. */
 bool file_key(const char *path, const char *key, char *buf, size_t size);
 
+bool file_is_folder(const char *path);
+
+/* The folder that a file is in, as its path says it: "." without one. */
+void file_parent(char dir[FILE_PATH], const char *path);
+
 /* E_IO unless `path` is a regular file, or nothing yet: a device or a pipe is not to become a file.
  */
 enum status file_may_replace(const char *path, struct err *e);

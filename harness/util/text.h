@@ -15,7 +15,7 @@ bool text_put(char *dst, size_t size, const char *src);
 /* Append a text that is not empty, after `with` where it is not the first. */
 void text_join(char *buf, size_t size, const char *with, const char *text);
 
-/* Print n bytes, with `to` in place of each `from`. */
+/* Print n bytes, with `to` in place of each `from`, which is not empty. */
 void text_replaced(FILE *f, const char *text, size_t n, const char *from, const char *to);
 
 /* A malloc'ed line of UTF-8 for each text, another one for every other text: the text itself, or

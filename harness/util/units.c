@@ -123,10 +123,8 @@ struct unit_text units_pct(double pct)
 {
     struct unit_text h = nothing;
 
-    if (!isfinite(pct))
-        return h;
-    const int digits = fabs(pct) < 9.95;
-    snprintf(h.s, sizeof(h.s), "%.*f %%", digits, pct);
+    if (isfinite(pct))
+        snprintf(h.s, sizeof(h.s), "%.*f %%", fabs(pct) < 9.95, pct);
     return h;
 }
 
