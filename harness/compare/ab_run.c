@@ -69,13 +69,12 @@ void ab_side_version(const struct ab_side *p, char *buf, size_t size)
 /* Negative where it names none. */
 static int side_of(const struct ab_run *l, const char *word, const char *path)
 {
-    int side = 0;
-
-    while (path && side <= AGAIN &&
-           (strncmp(word, l->program[side].name, (size_t)(path - word)) != 0 ||
-            l->program[side].name[path - word] != '\0'))
-        side++;
-    return path && path[1] && side <= AGAIN ? side : -1;
+    for (int s = 0; path && path[1] && s <= AGAIN; s++) {
+        const char *const name = l->program[s].name;
+        if (strncmp(word, name, strlen(name)) == 0 && word + strlen(name) == path)
+            return s;
+    }
+    return -1;
 }
 
 /* Otherwise each of its cases would fail, one after the other. */

@@ -67,19 +67,6 @@ enum verdict comparison_exact_verdict(const struct comparison *c)
 
 /* ---- times -------------------------------------------------------------------------------- */
 
-static void compare_times(struct comparison *c, const struct pairing *b,
-                          const struct series *before, const struct series *after, bool paired,
-                          int threads, uint64_t seed)
-{
-    bool together;
-
-    c->change = pairing_change(b, before, after, paired, threads, c->threshold, seed, &together);
-    if (paired && !together)
-        add_note(c, "not measured together");
-    if (c->change.noisy) /* how many: samples_disturbed */
-        add_note(c, "most samples were preempted");
-}
-
 /* Is the side's row not ok? Then the note says why. */
 static bool note_status(struct comparison *c, const char *side, const char *status,
                         const char *detail)
@@ -99,6 +86,7 @@ static void compare_rows(struct comparisons *all, struct comparison *c, const st
                          bool paired, uint64_t seed)
 {
     struct series series[SIDES];
+    bool together;
 
     for (int s = 0; s < SIDES; s++) {
         text_put(c->case_id[s], TEXT_SIZE, row[s]->case_id);
@@ -116,7 +104,12 @@ static void compare_rows(struct comparisons *all, struct comparison *c, const st
         add_note(c, "other machine");
         return;
     }
-    compare_times(c, b, &series[BEFORE], &series[AFTER], paired, (int)row[AFTER]->threads, seed);
+    c->change = pairing_change(b, &series[BEFORE], &series[AFTER], paired, (int)row[AFTER]->threads,
+                               c->threshold, seed, &together);
+    if (paired && !together)
+        add_note(c, "not measured together");
+    if (c->change.noisy) /* how many: samples_disturbed */
+        add_note(c, "most samples were preempted");
 }
 
 /* ---- two runs ----------------------------------------------------------------------------- */

@@ -68,12 +68,6 @@ static void marks_text(struct reasons *r, const struct comparison *c, char *buf,
         snprintf(buf, size, " (%d)", cpu + note);
 }
 
-static void print_reasons(FILE *f, enum format format, const struct reasons *r)
-{
-    for (int i = 0; i < r->n; i++)
-        text_below(f, format, "(%d) %s", i + 1, r->text[i]);
-}
-
 /* ---- the table ---------------------------------------------------------------------------- */
 
 /* "-36.8 % [-37.4 -36.1]"; "-36.8 % (-38.0 to -30.2)": the range of few samples */
@@ -244,7 +238,8 @@ static void print_table(FILE *f, const struct comparisons *c, enum format format
     if (*shared)
         text_above(f, format, "%s", shared);
     print_columns(f, format, &r, &own);
-    print_reasons(f, format, &r);
+    for (int i = 0; i < r.n; i++)
+        text_below(f, format, "(%d) %s", i + 1, r.text[i]);
     if (any_pairs(c))
         text_below(f, format,
                    "times: the median of each side; changes: the median over pairs of blocks");

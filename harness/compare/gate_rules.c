@@ -146,24 +146,17 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
     fputs("\n\n", f);
 }
 
-/* Skipped, failed, or without times. */
-static int without_times(const struct trial *g)
-{
-    int n = 0;
-
-    for (int i = 0; i < g->all.n; i++)
-        n += g->all.v[i].change.n == 0;
-    return n;
-}
-
 void gate_say(FILE *f, const struct trial *g)
 {
     const int unclear = comparisons_count(&g->all, VERDICT_UNCLEAR);
+    int untimed = 0; /* skipped, failed, or without times */
 
+    for (int i = 0; i < g->all.n; i++)
+        untimed += g->all.v[i].change.n == 0;
     text_line(f, "gate: %d case%s, %d slower, %d faster, %d same, %d unclear, %d without times",
               g->all.n, plural(g->all.n), comparisons_count(&g->all, VERDICT_SLOWER),
               comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
-              unclear, without_times(g));
+              unclear, untimed);
     if (unclear > 0)
         text_line(f,
                   "warning: %d case%s unclear  -> measure on a quieter machine, or raise "
