@@ -55,12 +55,9 @@ static void hypervisor_name(char *buf, size_t size)
     };
     char signature[HYPERVISOR_SIZE];
 
-    buf[0] = '\0';
     cpu_hypervisor(signature);
-    if (!signature[0]) {
-        char type[32]; /* paravirtual guests have none */
-        if (file_key("/sys/hypervisor/type", "", type, sizeof(type)))
-            snprintf(buf, size, "%s", type);
+    if (!signature[0]) { /* paravirtual guests have none */
+        file_key("/sys/hypervisor/type", "", buf, size);
         return;
     }
     snprintf(buf, size, "unknown");
@@ -123,12 +120,6 @@ static void mitigations(char *buf, size_t size)
         free(entries[i]);
     }
     free(entries);
-}
-
-static void libc_name(char *buf, size_t size)
-{
-    if (confstr(_CS_GNU_LIBC_VERSION, buf, size) == 0)
-        buf[0] = '\0';
 }
 
 /* Two runtimes in one process mean two thread pools, so all are listed. */
@@ -248,7 +239,8 @@ void env_gather(const struct topo *topo, struct env_facts *f)
     env_kernel_options(row->kernel_options);
     file_key("/sys/devices/system/clocksource/clocksource0/current_clocksource", "",
              row->clock_source, sizeof(row->clock_source));
-    libc_name(row->libc, sizeof(row->libc));
+    if (confstr(_CS_GNU_LIBC_VERSION, row->libc, sizeof(row->libc)) == 0)
+        row->libc[0] = '\0';
     dl_iterate_phdr(note_openmp, row);
     env_overrides(environ, row->env_overrides, sizeof(row->env_overrides));
     if (getloadavg(&row->load_1min, 1) != 1)

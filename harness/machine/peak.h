@@ -18,9 +18,8 @@ struct peaks {
                * measure for others */
 };
 
-#define PEAK_TIME_S                                                                                \
-    0.4 /* enough rounds to find a moment without interference, on most machines                   \
-         */
+/* Enough rounds to find a moment without interference, on most machines. */
+#define PEAK_TIME_S 0.4
 
 /* Measure in this process, in about `seconds`, and at least a few rounds. Its OpenMP threads are
  * pinned to cpus[] (-1 = not) and stay so. Instruction sets above the mask of cpu.h are left out,

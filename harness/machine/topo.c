@@ -208,6 +208,17 @@ static size_t cache_bytes(const struct topo *t, hwloc_obj_type_t type)
     return cache ? (size_t)cache->attr->cache.size : 0;
 }
 
+/* The fastest kind of allowed CPUs that is slower than this one; -1 = none. */
+static int kind_below(const struct topo *t, int kind)
+{
+    int next = -1;
+
+    for (int i = 0; i < t->n_cpus; i++)
+        if (t->cpus[i].kind < kind)
+            next = max_int(next, t->cpus[i].kind);
+    return next;
+}
+
 void topo_facts(const struct topo *t, struct topo_facts *f)
 {
     *f = (struct topo_facts){
@@ -223,17 +234,13 @@ void topo_facts(const struct topo *t, struct topo_facts *f)
     };
     if (f->cores == 0)
         f->cores = f->cpus;
-    int fastest = 0;
+    const int fastest = kind_below(t, INT_MAX);
+    for (int kind = fastest; kind >= 0; kind = kind_below(t, kind))
+        f->kinds++;
     for (int i = 0; i < t->n_cpus; i++) {
-        bool new = true;
-        for (int k = 0; k < i && new; k++)
-            new = t->cpus[k].kind != t->cpus[i].kind;
-        f->kinds += new;
         f->allowed_cores += t->cpus[i].sibling == 0;
-        fastest = max_int(fastest, t->cpus[i].kind);
-    }
-    for (int i = 0; i < t->n_cpus; i++)
         f->fast_cores += t->cpus[i].sibling == 0 && t->cpus[i].kind == fastest;
+    }
     f->smt = f->cpus > f->cores;
     format_set(t->allowed, f->cpuset, sizeof(f->cpuset));
 }
@@ -241,17 +248,12 @@ void topo_facts(const struct topo *t, struct topo_facts *f)
 void topo_kind(const struct topo *t, int i, char *cpus, size_t size)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    int below = INT_MAX; /* the kind is the fastest of those that are slower than this */
+    int kind = INT_MAX;
 
-    for (; i >= 0; i--) {
-        int next = -1;
-        for (int k = 0; k < t->n_cpus; k++)
-            if (t->cpus[k].kind < below)
-                next = max_int(next, t->cpus[k].kind);
-        below = next;
-    }
+    for (; i >= 0; i--)
+        kind = kind_below(t, kind);
     for (int k = 0; k < t->n_cpus; k++)
-        if (t->cpus[k].kind == below)
+        if (t->cpus[k].kind == kind)
             hwloc_bitmap_set(set, (unsigned)t->cpus[k].cpu);
     format_set(set, cpus, size);
     hwloc_bitmap_free(set);
