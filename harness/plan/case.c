@@ -124,7 +124,6 @@ enum status config_from_options(struct config *to, const struct variant *v,
 {
     const int D = opt->d_model, H = opt->heads;
     bool typed[MODEL_CHOICE_COUNT] = {false};
-    enum status st = OK;
     int dh, F;
 
     variant_sizes(v, D, H, &dh, &F);
@@ -136,36 +135,33 @@ enum status config_from_options(struct config *to, const struct variant *v,
     to->enc_layers = encodes ? layers : 0;
     if (decodes)
         model_choices_decode(to);
-    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++) {
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
         const struct names *const given = &opt->chosen[i];
         typed[i] = given->n > 0;
         if (given->n && choice_applies(&model_choices[i], to, scope))
-            st = choice_parse(&model_choices[i], to, given->v[at ? at[i] : 0], e);
+            TRY(choice_parse(&model_choices[i], to, given->v[at ? at[i] : 0], e));
     }
-    if (st == OK && scope != SCOPE_CORE)
+    if (scope != SCOPE_CORE)
         skeleton_apply(to, (enum skeleton)opt->skeleton, typed, opt->d_inner > 0);
     to->final_ln = scope == SCOPE_MODEL && model_ends_in_norm(to);
     config_numbers_reset(to);
-    if (st == OK)
-        st = settings_parse(to, opt->settings, scope == SCOPE_CORE, e);
-    if (st == OK && scope != SCOPE_CORE)
-        st = settings_fit(to, e);
+    TRY(settings_parse(to, opt->settings, scope == SCOPE_CORE, e));
+    if (scope != SCOPE_CORE)
+        TRY(settings_fit(to, e));
     model_choices_settle(to);
-    return st;
+    return OK;
 }
 
 enum status config_at_eval(struct config *c, const struct options *opt,
                            const int at[MODEL_CHOICE_COUNT], struct err *e)
 {
-    enum status st = OK;
-
-    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++) {
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
         const struct choice *const row = &model_choices[i];
         const struct names *const given = &opt->chosen[i];
         if (row->at_eval && given->n && choice_applies(row, c, SCOPE_MODEL))
-            st = choice_parse(row, c, given->v[at ? at[i] : 0], e);
+            TRY(choice_parse(row, c, given->v[at ? at[i] : 0], e));
     }
-    return st == OK ? config_check(c, e) : st;
+    return config_check(c, e);
 }
 
 void taken_add(struct taken *t, const struct config *c, enum scope scope)

@@ -168,8 +168,9 @@ enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
     return OK;
 }
 
-/* Its own list of attention or the inherited one, as the engine uses it. */
-static const struct attn_impl *const *attention_of(const struct backend *b)
+/* Of its own list of attention or the inherited one, as the engine uses it. Several backends may use
+ * one name. */
+static void add_implementations(const char **names, int *n, const struct backend *b)
 {
     while (b && !b->attn)
         b = backend_parent(b);
