@@ -33,22 +33,21 @@ static void pick(char out[LABEL], const char *label, const char *others, bool in
 
 void comparisons_share(struct comparison *c, int n, char shared[LABEL])
 {
-    char common[LABEL] = "", rest[LABEL];
-    bool empty = n < 2;
+    char common[LABEL], rest[LABEL];
 
     shared[0] = '\0';
-    if (!empty)
-        snprintf(common, sizeof(common), "%s", c[0].label);
+    if (n < 2)
+        return;
+    memcpy(common, c[0].label, sizeof(common));
     for (int i = 1; i < n; i++) {
         pick(rest, common, c[i].label, true);
         memcpy(common, rest, sizeof(common));
     }
-    for (int i = 0; i < n && !empty; i++) {
+    for (int i = 0; i < n; i++) {
         pick(rest, c[i].label, common, false);
-        empty = !*rest;
+        if (!*rest)
+            return;
     }
-    if (empty)
-        return;
     for (int i = 0; i < n; i++) {
         pick(rest, c[i].label, common, false);
         memcpy(c[i].label, rest, sizeof(rest));

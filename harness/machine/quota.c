@@ -22,13 +22,9 @@ static double quota_of(const char *group, bool two)
     double used = NAN, period = NAN;
 
     snprintf(path, sizeof(path), "%s/%s", group, two ? "cpu.max" : "cpu.cfs_quota_us");
-    if (!file_key(path, "", line, sizeof(line)))
-        return NAN;
-    if (two) {
-        if (sscanf(line, "%lf %lf", &used, &period) != 2)
-            return NAN; /* "max" */
-    } else {
-        used = strtod(line, NULL);
+    file_key(path, "", line, sizeof(line)); /* "": no number */
+    (void)sscanf(line, "%lf %lf", &used, &period);
+    if (!two) {
         snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", group);
         period = file_key(path, "", line, sizeof(line)) ? strtod(line, NULL) : NAN;
     }

@@ -63,11 +63,6 @@ enum status schema_check(const char *path, const char *ours, const char *found, 
     return OK;
 }
 
-static int our_minor(const struct table *t)
-{
-    return (int)strtol(strrchr(t->schema, '.') + 1, NULL, 10);
-}
-
 static enum status bad_line(struct reader *r, const char *what)
 {
     return fail(r->e, E_IO, "%s line %zu: %s  -> correct or remove that line", r->path, r->line,
@@ -184,8 +179,10 @@ static void on_row(int end, void *arg) { ((struct reader *)arg)->rows_ended++; }
 static enum status check_columns(struct reader *r)
 {
     const struct table *t = r->table;
+    const long ours = strtol(strrchr(t->schema, '.') + 1, NULL, 10);
+
     for (int i = 0; i < t->n; i++)
-        if (!r->present[i] && (i == 0 || r->minor >= our_minor(t)))
+        if (!r->present[i] && (i == 0 || r->minor >= ours))
             return fail(r->e, E_IO, "%s line 1: no column %s  -> give a %s table of bench", r->path,
                         t->columns[i].name, t->name);
     return OK;

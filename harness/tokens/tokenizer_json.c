@@ -55,8 +55,6 @@ enum status tokenizer_keys(const struct tokenizer *t, const char *what, const js
     return OK;
 }
 
-static bool is_sequence(const json_t *j) { return strcmp(word_of(j, "type"), "Sequence") == 0; }
-
 /* The parts of a sequence. */
 static enum status parts_of(const json_t **parts, struct tokenizer *t, const char *what,
                             const json_t *j, const char *list, struct err *e)
@@ -81,7 +79,7 @@ enum status tokenizer_parts(struct tokenizer *t, const char *what, const json_t 
     const json_t *part = json_is_null(j) ? NULL : j;
 
     for (int n = 0; part;) {
-        if (!is_sequence(part)) {
+        if (strcmp(word_of(part, "type"), "Sequence") != 0) {
             TRY(read(t, part, e));
         } else if (n == DEEPEST) {
             return tokenizer_bad(t, e,
