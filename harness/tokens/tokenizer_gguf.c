@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char sentencepiece[] = "llama";
+
 /* By their names in files: what is cut before byte pairs are merged. */
 static const struct rules {
     const char *name;
@@ -214,7 +216,7 @@ static enum status make(struct tokenizer *t, const json_t *keys, json_t **all, j
 {
     const json_t *const kind = gguf_key(keys, "model");
     const char *const name = json_is_string(kind) ? json_string_value(kind) : "";
-    const bool scored = strcmp(name, "llama") == 0; /* of SentencePiece */
+    const bool scored = strcmp(name, sentencepiece) == 0;
     const struct rules *const r = scored ? NULL : rules_of(keys);
     json_int_t begin;
     bool puts, space;
