@@ -43,14 +43,6 @@ static struct run run_of(const struct shaken *v, int n)
     return r;
 }
 
-static bool is_slower(const struct change *c) { return c->verdict == VERDICT_SLOWER; }
-
-static void expect_ratio(const struct interval *x, double ratio)
-{
-    cr_expect(fabs(x->low - log(ratio)) < 1e-9 && fabs(x->high - log(ratio)) < 1e-9,
-              "%g [%g %g], not %g", exp(x->mid), exp(x->low), exp(x->high), ratio);
-}
-
 Test(ranking, variants_by_their_fastest_backends)
 {
     static const struct shaken v[] = {
@@ -93,8 +85,7 @@ Test(ranking, without_samples_rows_have_their_own_intervals)
     made_open(&d, "aaaa");
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
         made_row(&d, &v[i], "host", "ok", "", 100);
-    struct run run = made_read(&d);
-    struct rankings r = ranked(&run, RANKED_VARIANTS);
+    struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 3);
     const struct contestant *const rope = &r.v[0].v[2], *const linear = &r.v[0].v[1];
     cr_expect_float_eq(rope->change.log.low, log(1.5) - half, 1e-12);
@@ -205,8 +196,7 @@ Test(ranking, perplexity_stands_beside_the_time)
     p.bits_per_unit = 1.5;
     text_put(p.unit, TEXT_SIZE, "byte");
     made_write(&d, TABLE_PERPLEXITY, &p);
-    struct run run = made_read(&d);
-    struct rankings r = ranked(&run, RANKED_VARIANTS);
+    struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2);
     cr_expect(isnan(r.v[0].v[0].bits));
     cr_expect_eq(r.v[0].v[1].bits, 1.5);
@@ -249,8 +239,7 @@ Test(ranking, pairs_count_more_than_medians)
         made_sample(&d, fast.id, round, fast.ns, 0);
         made_sample(&d, slow.id, round, slow.ns, 0);
     }
-    struct run run = made_read(&d);
-    struct rankings r = ranked(&run, RANKED_VARIANTS);
+    struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2);
     cr_expect_str_eq(r.v[0].v[0].name, "rope");
     cr_expect_eq(r.v[0].leader[0], 0);
@@ -275,8 +264,7 @@ Test(ranking, pairs_choose_the_backend)
     for (int round = 0; round < 20; round++)
         for (size_t i = 0; i < ARRAY_LEN(v); i++)
             made_sample(&d, v[i].id, round, v[i].ns, 0);
-    struct run run = made_read(&d);
-    struct rankings r = ranked(&run, RANKED_VARIANTS);
+    struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2);
     cr_expect_str_eq(r.v[0].v[0].place[0].row->backend, "avx512");
     expect_ratio(&r.v[0].v[1].change.log, 3);

@@ -63,8 +63,7 @@ static char *drawn_of(unsigned differing, const char *remark, bool more)
         made_write(&d, TABLE_LATENCY, &row);
         made_write(&d, TABLE_MEMORY, &memory);
     }
-    struct run run = made_read(&d);
-    r = ranked(&run, RANKED_VARIANTS);
+    r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert_eq(r.n, 1);
     char *text = PRINTED(f, rankings_print(f, &r, RANKED_VARIANTS, 100, false));
     folder_remove();

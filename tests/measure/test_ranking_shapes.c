@@ -10,14 +10,6 @@
 
 TestSuite(ranking_shapes, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
-static bool is_slower(const struct change *c) { return c->verdict == VERDICT_SLOWER; }
-
-static void expect_ratio(const struct interval *x, double ratio)
-{
-    cr_expect(fabs(x->low - log(ratio)) < 1e-9 && fabs(x->high - log(ratio)) < 1e-9,
-              "%g [%g %g], not %g", exp(x->mid), exp(x->low), exp(x->high), ratio);
-}
-
 /* A row of a shape: memory and threads, too; rounds of blocks, of which the first
  * `disturbed` were preempted. A team that `sleeps` has half the time of its blocks as CPU time. */
 struct shaped {
@@ -95,8 +87,7 @@ Test(ranking_shapes, perplexity_is_that_of_the_longest_memory)
     add_score(&d, "rope", "s5", 0, 4), add_score(&d, "rope", "s6", 128, 3.5);
     add_score(&d, "gqa", "s7", 0, 5), add_score(&d, "gqa", "s8", 0, 6);
     add_score(&d, "window", "s9", 0, 7);
-    struct run run = made_read(&d);
-    struct rankings r = ranked(&run, RANKED_VARIANTS);
+    struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert_eq(r.n, 1);
     cr_expect_eq(r.v[0].shapes, 4);
     cr_expect_eq(named(&r.v[0], "xl")->bits, 2);
@@ -130,8 +121,7 @@ Test(ranking_shapes, energy_stands_beside_the_time)
         row.energy_j = v[i].joules;
         made_write(&d, TABLE_LATENCY, &row);
     }
-    struct run run = made_read(&d);
-    struct rankings r = ranked(&run, RANKED_VARIANTS);
+    struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].shapes == SHAPES);
     /* sqrt(1e-5 2.5e-6) and sqrt(4e-5 4e-5) joules */
     cr_expect_float_eq(named(&r.v[0], "xl")->joules, 5e-6, 1e-12);
@@ -165,8 +155,7 @@ static bool slower_over_all(int noisy, bool *each)
                                i % 2 == 0 && i / 2 < noisy};
     made_open(&d, "aaaa");
     add_shaped(&d, v, 6);
-    struct run run = made_read(&d);
-    struct rankings r = ranked(&run, RANKED_VARIANTS);
+    struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2 && r.v[0].common == 3);
     cr_expect_str_eq(r.v[0].v[1].name, "rope");
     expect_ratio(&r.v[0].v[1].change.log, 1.5);
@@ -228,8 +217,7 @@ static void expect_answer_of(const struct shaped *v, int n, void (*scores)(struc
     add_shaped(&d, v, n);
     if (scores)
         scores(&d);
-    struct run run = made_read(&d);
-    struct rankings r = ranked(&run, what);
+    struct rankings r = ranked_end(&d, what);
     char *text = PRINTED(f, rankings_answer(f, &r, what, 1000));
     cr_expect_str_eq(text, want);
     folder_remove();
@@ -400,8 +388,7 @@ static void expect_answer_if_four(double least, const char *answer)
         made_sample(&d, gqa.id, round, gqa.ns, 0);
         made_sample(&d, rope.id, round, gqa.ns * (round < 8 ? 1.1 : least), 0);
     }
-    struct run run = made_read(&d);
-    struct rankings r = ranked(&run, RANKED_VARIANTS);
+    struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     const struct change *const c = &r.v[0].v[1].change;
     cr_expect(fabs(c->log.low - log(least)) < 1e-9 && fabs(c->log.high - log(1.1)) < 1e-9,
               "%g [%g %g] of %d", c->log.mid, c->log.low, c->log.high, c->n);
