@@ -2,7 +2,7 @@
  *
  * Safetensors files: what is written is read back bit for bit or not at all, the golden files open,
  * and numbers in metadata are read strictly. Hostile files have their own suite. */
-#include "tests/support/failure.h"
+#include "tests/support/tmp_folder.h"
 #include "variants/base/safetensors.h"
 
 #include <glob.h>
@@ -14,28 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 64 };
-
-static void temp_path(char path[static PATH_SIZE])
-{
-    snprintf(path, PATH_SIZE, "/tmp/bench-safetensors-XXXXXX");
-    const int fd = mkstemp(path);
-    cr_assert_geq(fd, 0);
-    close(fd);
-}
-
-static unsigned char *get_file(const char *path, size_t *n)
-{
-    struct stat info;
-    FILE *f = fopen(path, "rb");
-    cr_assert_not_null(f);
-    cr_assert_eq(fstat(fileno(f), &info), 0);
-    *n = (size_t)info.st_size;
-    unsigned char *bytes = room(1, *n + 1);
-    cr_assert_eq(fread(bytes, 1, *n, f), *n);
-    fclose(f);
-    return bytes;
-}
+TestSuite(safetensors, .init = folder_make, .fini = folder_remove);
 
 static const float values[6] = {1.5f, -0.0f, 0x1p-140f, 3e38f, 0.1f, -7.0f};
 static const int32_t tokens[2] = {INT32_MIN, 42};
@@ -67,21 +46,19 @@ static void expect_same_tensors(const struct safetensors *s, const struct tensor
 
 Test(safetensors, round_trip)
 {
-    char path[PATH_SIZE];
+    const char *const path = in_folder("file");
     struct safetensors s;
-    size_t size;
 
-    temp_path(path);
     MUST(safetensors_write(path, sample, ARRAY_LEN(sample), sample_meta, 3, &failure));
-    unsigned char *bytes = get_file(path, &size);
+    const struct bytes file = must_load(path);
     uint64_t length;
-    memcpy(&length, bytes, sizeof(length));
+    memcpy(&length, file.data, sizeof(length));
     cr_expect_eq(length % 8, 0);
-    cr_expect_eq(size, 8 + length + 4 * (6 + 1 + 3 + 2));
+    cr_expect_eq(file.n, 8 + length + 4 * (6 + 1 + 3 + 2));
 
     MUST(safetensors_open(&s, path, &failure));
     cr_expect_str_eq(s.path, path);
-    cr_expect_eq(s.size, size);
+    cr_expect_eq(s.size, file.n);
     expect_same_tensors(&s, sample, ARRAY_LEN(sample));
     cr_expect_eq(s.n_meta, 3);
     for (int i = 0; i < 3; i++)
@@ -91,30 +68,26 @@ Test(safetensors, round_trip)
     cr_expect_null(safetensors_meta(&s, "in.x"));
     safetensors_close(&s);
     safetensors_close(&s); /* harmless */
-    unlink(path);
 }
 
 Test(safetensors, nothing_is_a_file_too)
 {
-    char path[PATH_SIZE];
+    const char *const path = in_folder("file");
     struct safetensors s;
 
-    temp_path(path);
     MUST(safetensors_write(path, NULL, 0, NULL, 0, &failure));
     MUST(safetensors_open(&s, path, &failure));
     cr_expect_eq(s.n_tensors, 0);
     cr_expect_eq(s.n_meta, 0);
     safetensors_close(&s);
-    unlink(path);
 }
 
 /* Each golden file opens, has the kind in its metadata, and survives a rewrite. */
 Test(safetensors, golden_files)
 {
-    char path[PATH_SIZE];
+    const char *const path = in_folder("file");
     glob_t found;
 
-    temp_path(path);
     cr_assert_eq(glob("tests/golden/*.safetensors", 0, NULL, &found), 0, "run from the top folder");
     for (size_t i = 0; i < found.gl_pathc; i++) {
         struct safetensors s, copy;
@@ -143,7 +116,6 @@ Test(safetensors, golden_files)
         safetensors_close(&s);
     }
     globfree(&found);
-    unlink(path);
 }
 
 /* Entries may stand in any order; tensors lie where the offsets say. */
@@ -153,22 +125,18 @@ Test(safetensors, header_in_another_order)
                                "\"a\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[0,8]}}  ";
     const uint64_t length = round_up(strlen(header), 8);
     const int32_t data[] = {5, 6, 7};
-    char path[PATH_SIZE];
+    char file[512];
     struct safetensors s;
 
-    temp_path(path);
-    FILE *const f = fopen(path, "wb");
-    cr_assert_not_null(f);
-    cr_assert_eq(fwrite(&length, sizeof(length), 1, f), 1);
-    cr_assert_eq(fprintf(f, "%-*s", (int)length, header), (int)length);
-    cr_assert_eq(fwrite(data, sizeof(*data), ARRAY_LEN(data), f), ARRAY_LEN(data));
-    fclose(f);
-    MUST(safetensors_open(&s, path, &failure));
+    memcpy(file, &length, sizeof(length));
+    snprintf(file + 8, sizeof(file) - 8, "%-*s", (int)length, header);
+    memcpy(file + 8 + length, data, sizeof(data));
+    folder_put("file", file, 8 + length + sizeof(data));
+    MUST(safetensors_open(&s, in_folder("file"), &failure));
     cr_expect_str_eq(s.tensors[0].name, "b");
     cr_expect_arr_eq(safetensors_find(&s, "a")->data, data, 8);
     cr_expect_arr_eq(safetensors_find(&s, "b")->data, data + 2, 4);
     safetensors_close(&s);
-    unlink(path);
 }
 
 /* ---- numbers in metadata ------------------------------------------------------------------ */
@@ -258,28 +226,23 @@ static void expect_not_written(const char *path, const char *const *meta, const 
 
 Test(safetensors, failed_write_leaves_no_trace)
 {
-    char path[PATH_SIZE], below[PATH_SIZE + 16];
+    const char *const path = in_folder("file");
 
-    temp_path(path);
-    unlink(path);
-    snprintf(below, sizeof(below), "%s/g.safetensors", path);
-    expect_not_written(below, sample_meta, "No such file");
+    expect_not_written(in_folder("file/g.safetensors"), sample_meta, "No such file");
     const char *const not_utf8[] = {"corpus", "caf\xe9.txt"};
     expect_not_written(path, not_utf8, "UTF-8");
     cr_expect_neq(access(path, F_OK), 0);
     cr_assert_eq(mkdir(path, 0700), 0);
     expect_not_written(path, sample_meta, "Is a directory");
-    rmdir(path);
 }
 
 /* A limit on file size simulates a full disk: the old file survives. */
 Test(safetensors, full_disk_keeps_the_old_file)
 {
     const struct rlimit small = {.rlim_cur = 200, .rlim_max = 200};
-    char path[PATH_SIZE];
+    const char *const path = in_folder("file");
     struct safetensors s;
 
-    temp_path(path);
     MUST(safetensors_write(path, sample, 1, NULL, 0, &failure));
     cr_assert_neq(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
@@ -287,22 +250,19 @@ Test(safetensors, full_disk_keeps_the_old_file)
     MUST(safetensors_open(&s, path, &failure));
     expect_same_tensors(&s, sample, 1);
     safetensors_close(&s);
-    unlink(path);
 }
 
 /* A reader that has a file open keeps the old bytes while a new one takes its name. */
 Test(safetensors, open_file_can_be_replaced)
 {
-    char path[PATH_SIZE];
+    const char *const path = in_folder("file");
     struct safetensors s;
 
-    temp_path(path);
     MUST(safetensors_write(path, sample, 2, NULL, 0, &failure));
     MUST(safetensors_open(&s, path, &failure));
     MUST(safetensors_write(path, sample, 1, NULL, 0, &failure));
     expect_same_tensors(&s, sample, 2);
     safetensors_close(&s);
-    unlink(path);
 }
 
 Test(safetensors, tensor_that_contradicts_itself_stops, .signal = SIGABRT)

@@ -2,7 +2,7 @@
  *
  * Texts: bytes and fingerprint are the file's, and files that are no texts are refused. */
 #include "harness/learn/source/corpus.h"
-#include "tests/support/failure.h"
+#include "tests/support/tmp_folder.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,15 +12,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { PATH_SIZE = 64 };
+TestSuite(corpus, .init = folder_make, .fini = folder_remove);
 
-static void text_file(char path[static PATH_SIZE], const void *bytes, size_t n)
+static const char *text_file(const void *bytes, size_t n)
 {
-    snprintf(path, PATH_SIZE, "/tmp/bench-corpus-XXXXXX");
-    const int fd = mkstemp(path);
-    cr_assert_geq(fd, 0);
-    cr_assert_eq(write(fd, bytes, n), (ssize_t)n);
-    close(fd);
+    folder_put("text", bytes, n);
+    return in_folder("text");
 }
 
 static void expect_xxh3(const struct corpus *c)
@@ -48,10 +45,9 @@ Test(corpus, has_the_bytes_of_the_file)
 {
     const char text[] = "Call me\0Ishmael.\xff\n";
     const size_t n = sizeof(text) - 1;
-    char path[PATH_SIZE];
+    const char *const path = text_file(text, n);
     struct corpus c;
 
-    text_file(path, text, n);
     MUST(corpus_open(&c, path, SPLIT_TEST, 0, &failure));
     cr_expect_eq(c.n, n);
     cr_expect_arr_eq(c.bytes, text, n);
@@ -60,32 +56,28 @@ Test(corpus, has_the_bytes_of_the_file)
     corpus_close(&c);
     cr_expect_null(c.bytes);
     corpus_close(&c); /* harmless */
-    unlink(path);
 }
 
 Test(corpus, known_fingerprint)
 {
     /* XXH3 of "abc" as a constant: guards against another hash, seed or byte order. */
-    char path[PATH_SIZE];
     struct corpus c;
 
-    text_file(path, "abcdef", 6);
-    MUST(corpus_open(&c, path, SPLIT_TEST, 3, &failure));
+    MUST(corpus_open(&c, text_file("abcdef", 6), SPLIT_TEST, 3, &failure));
     cr_expect_str_eq(c.xxh3, "78af5f94892f3950");
     corpus_close(&c);
-    unlink(path);
 }
 
 Test(corpus, takes_the_first_bytes)
 {
     const size_t limits[] = {2, 3, 4095, 4096, 4097, 9999, 10000, 10001, SIZE_MAX};
     uint8_t text[10000];
-    char path[PATH_SIZE], whole[17];
+    char whole[17];
     struct corpus c;
 
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = (uint8_t)(i * 31 >> 3);
-    text_file(path, text, sizeof(text));
+    const char *const path = text_file(text, sizeof(text));
     MUST(corpus_open(&c, path, SPLIT_TEST, 0, &failure));
     strcpy(whole, c.xxh3);
     corpus_close(&c);
@@ -98,29 +90,19 @@ Test(corpus, takes_the_first_bytes)
         cr_expect_eq(strcmp(c.xxh3, whole) == 0, n == sizeof(text), "%zu bytes", n);
         corpus_close(&c);
     }
-    unlink(path);
 }
 
 Test(corpus, refuses_what_is_no_text)
 {
-    char path[PATH_SIZE];
+    const char *const pipe = in_folder("pipe");
 
     expect_refused("/", 0, E_IO, "not a regular file");
     expect_refused("/dev/null", 0, E_IO, "not a regular file");
-
-    text_file(path, "", 0);
-    expect_refused(path, 0, E_IO, "0 bytes");
-    unlink(path);
-    expect_refused(path, 0, E_IO, "No such file");
-    cr_assert_eq(mkfifo(path, 0600), 0);
+    expect_refused(text_file("", 0), 0, E_IO, "0 bytes");
+    expect_refused(pipe, 0, E_IO, "No such file");
+    cr_assert_eq(mkfifo(pipe, 0600), 0);
     alarm(10); /* opening must not wait for a writer */
-    expect_refused(path, 0, E_IO, "not a regular file");
-    unlink(path);
-
-    text_file(path, "x", 1);
-    expect_refused(path, 0, E_IO, "1 byte");
-    unlink(path);
-    text_file(path, "xyz", 3);
-    expect_refused(path, 1, E_USAGE, "2 or more");
-    unlink(path);
+    expect_refused(pipe, 0, E_IO, "not a regular file");
+    expect_refused(text_file("x", 1), 0, E_IO, "1 byte");
+    expect_refused(text_file("xyz", 3), 1, E_USAGE, "2 or more");
 }
