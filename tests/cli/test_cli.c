@@ -2,6 +2,7 @@
  *
  * The command line for users: which output goes to which stream, the answer to every mistake, and
  * the exit code for scripts. */
+#include "tests/support/json.h"
 #include "tests/support/kept.h"
 #include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
@@ -353,14 +354,12 @@ Test(cli, json_lines)
     int n = 0;
 
     for (char *line = strtok(r.out.data, "\n"); line; line = strtok(NULL, "\n"), n++) {
-        json_error_t at;
-        json_t *row = json_loads(line, JSON_REJECT_DUPLICATES, &at);
-        cr_assert(json_is_object(row), "%s: %s", line, at.text);
-        cr_expect_str_eq(json_string_value(json_object_get(row, "status")), "ok");
+        const json_t *const row = json_of(line);
+        cr_assert(json_is_object(row), "%s", line);
+        cr_expect_str_eq(text_at(row, "status"), "ok");
         cr_expect_eq(json_integer_value(json_object_get(row, "seq_tokens")), n ? 8 : 4);
         cr_expect(json_number_value(json_object_get(row, "median_ns")) > 0);
         cr_expect(!json_is_string(json_object_get(row, "p99_ns")), "not measured is not a text");
-        json_decref(row);
     }
     cr_expect_eq(n, 2);
 }
@@ -368,26 +367,17 @@ Test(cli, json_lines)
 /* One document at the end: the environment, and all rows or chosen columns of them. */
 Test(cli, json_is_one_document)
 {
-    struct ran r = run_bench("-q --format json " TWO_CASES);
-    json_error_t at;
-    json_t *doc = json_loads(r.out.data, JSON_REJECT_DUPLICATES, &at);
+    const json_t *doc = json_of(must_bench("-q --format json " TWO_CASES).out.data);
 
-    expect_exit(&r, 0);
-    cr_assert(doc, "%s: %s", at.text, r.out.data);
     cr_expect(json_is_string(json_object_get(json_object_get(doc, "context"), "cpu_model")));
     const json_t *rows = json_object_get(doc, "benchmarks");
     cr_expect_eq(json_array_size(rows), 2);
     cr_expect(json_number_value(json_object_get(json_array_get(rows, 1), "real_time")) > 0);
     cr_expect_eq(json_integer_value(json_object_get(json_array_get(rows, 1), "seq_tokens")), 8);
-    json_decref(doc);
 
-    r = run_bench("-q --format json --columns seq_tokens,status " TWO_CASES);
-    doc = json_loads(r.out.data, JSON_REJECT_DUPLICATES, &at);
-    expect_exit(&r, 0);
-    cr_assert(doc, "%s: %s", at.text, r.out.data);
+    doc = json_of(must_bench("-q --format json --columns seq_tokens,status " TWO_CASES).out.data);
     rows = json_object_get(doc, "benchmarks");
     cr_expect_eq(json_object_size(json_array_get(rows, 0)), 2);
-    json_decref(doc);
 }
 
 Test(cli, chosen_columns_of_the_table)

@@ -9,17 +9,9 @@
 
 TestSuite(check_tokens, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-static void put_tiny(void)
-{
-    json_t *const all = tiny_tokenizer();
-
-    tiny_put_json("tokenizer.json", all);
-    json_decref(all);
-}
-
 Test(check_tokens, right_and_wrong_texts)
 {
-    put_tiny();
+    tiny_put(tiny_tokenizer());
     folder_put_text("right", "{\"hex\":\"2074686520ff\",\"ids\":[258,32,239,191,189],"
                              "\"back\":\"2074686520efbfbd\"}\n{\"hex\":\"\",\"ids\":[]}\n");
     struct ran r = must_bench("check --tokens . --golden right");
@@ -45,7 +37,7 @@ Test(check_tokens, files_that_are_wrong)
         "{\"hex\":\"68\",\"ids\":[104],\"back\":7}\n",
     };
 
-    put_tiny();
+    tiny_put(tiny_tokenizer());
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         folder_put_text("golden", wrong[i]);
         bench_exits(7, "golden", "check --tokens . --golden golden");

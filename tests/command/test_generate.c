@@ -2,6 +2,7 @@
  *
  * bench generate: the likeliest text is that of forward passes over all of it, whichever way the
  * past is kept; a seed repeats a drawn text; what has no meaning is refused. */
+#include "tests/support/json.h"
 #include "tests/support/loaded.h"
 #include "tests/support/program.h"
 #include "tests/support/tiny_tokenizer.h"
@@ -113,12 +114,9 @@ Test(generate, a_seed_repeats_a_text)
 /* Learn lines of "the cat" that end with <|end|>, which a file beside the tokenizer names. */
 static void train_with_an_end(void)
 {
-    json_t *const all = tiny_tokenizer();
-
     cr_assert_eq(mkdir(in_folder("tiny"), 0777), 0);
-    tiny_put_json("tiny/tokenizer.json", all);
+    tiny_put_json("tiny/tokenizer.json", tiny_tokenizer());
     folder_put_text("tiny/generation_config.json", "{\"eos_token_id\":[7,260]}");
-    json_decref(all);
     must_shell("for i in $(seq 300); do printf 'hehe the cat<|end|>'; done >t");
     must_bench("train --variant llama --corpus t --tokenizer tiny --ckpt m --steps 60 --lr 0.01 "
                "--lr-warmup 5 --seq 32 --batch 2 --layers 1 --d-model 32 --heads 2 --threads 1 "
@@ -130,18 +128,10 @@ static json_t *row(const char *options)
     struct ran r = must_bench("generate --ckpt m --threads 1 --pin none -q --prompt 'hehe t' "
                               "--new-tokens 12 --format json %s",
                               options);
-    json_error_t why;
+    json_t *const rows = json_of(r.out.data), *const first = json_array_get(rows, 0);
 
-    json_t *const rows = json_loads(r.out.data, 0, &why), *const first = json_array_get(rows, 0);
-    cr_assert(json_is_object(first) && json_array_size(rows) == 1, "%s: %s", why.text, r.out.data);
-    json_incref(first);
-    json_decref(rows);
+    cr_assert(json_is_object(first) && json_array_size(rows) == 1, "%s", r.out.data);
     return first;
-}
-
-static const char *text_at(const json_t *j, const char *key)
-{
-    return json_string_value(json_object_get(j, key));
 }
 
 /* The end is the next token behind the text, and not part of it. */
@@ -164,20 +154,16 @@ Test(generate, a_token_ends_a_text)
     cr_expect(strncmp(text_at(on, "text"), text, strlen(text)) == 0 &&
                   strncmp(text_at(on, "text") + strlen(text), "<|end|>", 7) == 0,
               "%s, %s", text_at(on, "text"), text);
-    json_decref(ended);
-    json_decref(on);
 
     bench_exits(0, "then the end of the text",
                 "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
     folder_put_text("m.tokenizer/generation_config.json", "{\"eos_token_id\":7}");
-    json_t *const other = row("");
-    cr_expect_str_eq(text_at(other, "ended"), "length");
-    json_decref(other);
+    cr_expect_str_eq(text_at(row(""), "ended"), "length");
 
     /* one that the model cannot choose */
     folder_put_text("m.tokenizer/generation_config.json", "{\"eos_token_id\":[260,261]}");
     bench_exits(7, "token 261", "generate --ckpt m --threads 1 --pin none --prompt 'hehe t'");
-    json_decref(row("--ignore-eos"));
+    row("--ignore-eos");
 }
 
 /* Bytes that are no UTF-8 stand as ids only. */

@@ -317,9 +317,7 @@ Test(import, eval_without_a_tokenizer)
 Test(import, a_tokenizer_of_another_model)
 {
     published_copy("llama_gqa_bf16"); /* 99 words */
-    json_t *const all = tiny_tokenizer();
-    tiny_put_json("model/tokenizer.json", all);
-    json_decref(all);
+    tiny_put_json("model/tokenizer.json", tiny_tokenizer());
     folder_put_text("text", "the cat");
     struct ran r = bench_exits(7, "260", "eval --ckpt model --corpus text --seq 4 --mem 0");
     expect_said(&r, "99");

@@ -4,6 +4,7 @@
  * of every number, and each value stays with its case. */
 #include "harness/table/run.h"
 #include "harness/table/runjson.h"
+#include "tests/support/json.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 
@@ -95,11 +96,8 @@ static void expect_counts(const char *merged)
     char path[FILE_PATH];
 
     cr_assert_eq(file_join(path, merged, runjson_file, NULL), OK);
-    json_t *const run = json_load_file(path, 0, NULL);
-    const json_t *const rows = json_object_get(run, "rows");
-    cr_expect_eq(json_integer_value(json_object_get(rows, "ok")), 7);
-    cr_expect_eq(json_integer_value(json_object_get(rows, "failed")), 1);
-    json_decref(run);
+    const json_t *const rows = json_object_get(json_of_file(path), "rows");
+    cr_expect(number_at(rows, "ok") == 7 && number_at(rows, "failed") == 1);
 }
 
 /* Each row of each table is of the merged run, and no value has moved to another case. */

@@ -2,6 +2,7 @@
  *
  * A run with known rows in each format: what its reader looks for is there, with the right numbers
  * and units, and nothing has a time that was not measured. */
+#include "tests/support/json.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 
@@ -38,51 +39,33 @@ static struct ran exported(const char *to)
     return r;
 }
 
-static json_t *parsed(const struct ran *r)
-{
-    json_error_t at;
-    json_t *const doc = json_loads(r->out.data, JSON_REJECT_DUPLICATES, &at);
-
-    cr_assert(doc, "%s in %s", at.text, r->out.data);
-    return doc;
-}
-
 #define FAST "xl layer seq=8 mem=0 avx2"
 #define SLOW "xl layer seq=8 mem=0 ref 00000000000000bb"
 #define TWIN "xl layer seq=8 mem=0 ref 00000000000000cc"
 #define BAD "shaw layer seq=8 mem=0 ref"
 
-static double at(const json_t *o, const char *key)
-{
-    cr_assert(json_is_number(json_object_get(o, key)), "no number %s", key);
-    return json_number_value(json_object_get(o, key));
-}
-
 Test(export, one_document)
 {
     struct ran r = exported("json");
-    json_t *const doc = parsed(&r);
+    json_t *const doc = json_of(r.out.data);
     const json_t *const rows = json_object_get(doc, "benchmarks");
     static const char *const names[] = {FAST, SLOW, TWIN, BAD, "shaw layer seq=8 mem=0 avx2"};
 
-    cr_expect_str_eq(
-        json_string_value(json_object_get(json_object_get(doc, "context"), "cpu_model")),
-        "CPU \"quoted\"");
+    cr_expect_str_eq(text_at(json_object_get(doc, "context"), "cpu_model"), "CPU \"quoted\"");
     cr_assert_eq(json_array_size(rows), ARRAY_LEN(names));
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const json_t *const row = json_array_get(rows, i);
-        cr_expect_str_eq(json_string_value(json_object_get(row, "name")), names[i]);
-        cr_expect_str_eq(json_string_value(json_object_get(row, "time_unit")), "ns");
+        cr_expect_str_eq(text_at(row, "name"), names[i]);
+        cr_expect_str_eq(text_at(row, "time_unit"), "ns");
         cr_expect_eq(json_is_true(json_object_get(row, "error_occurred")), i > 2);
         if (i > 2)
             cr_expect(json_is_null(json_object_get(row, "real_time")));
         else
-            cr_expect_eq(at(row, "real_time"), at(row, "median_ns"));
+            cr_expect_eq(number_at(row, "real_time"), number_at(row, "median_ns"));
     }
-    cr_expect_eq(at(json_array_get(rows, 0), "real_time"), 1500);
+    cr_expect_eq(number_at(json_array_get(rows, 0), "real_time"), 1500);
     cr_expect_eq(json_array_size(json_object_get(doc, "memory")), 5);
     cr_expect_eq(json_array_size(json_object_get(doc, "perplexity")), 1);
-    json_decref(doc);
 }
 
 static int count_of(const char *text, const char *word)
@@ -313,12 +296,10 @@ Test(export, rows_that_are_no_times)
         HAS(r.out.data, "\nbench_run_ended 1\n# EOF\n");
 
         r = of_one(&dir, "json");
-        json_t *const doc = parsed(&r);
+        json_t *const doc = json_of(r.out.data);
         const json_t *const list = json_object_get(doc, study ? "study" : "perplexity");
         cr_expect_eq(json_array_size(list), 1);
-        cr_expect_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "status")),
-                         rows[i].status);
-        json_decref(doc);
+        cr_expect_str_eq(text_at(json_array_get(list, 0), "status"), rows[i].status);
     }
 }
 

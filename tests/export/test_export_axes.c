@@ -2,6 +2,7 @@
  *
  * Exports of a run that has two values of every axis: each number stands at the case that it is of,
  * and cases have different names. */
+#include "tests/support/json.h"
 #include "tests/support/many_rows.h"
 #include "tests/support/program.h"
 
@@ -22,15 +23,6 @@ static struct ran exported(const char *to)
     return r;
 }
 
-static json_t *parsed(const struct ran *r)
-{
-    json_error_t at;
-    json_t *const doc = json_loads(r->out.data, JSON_REJECT_DUPLICATES, &at);
-
-    cr_assert(doc, "%s", at.text);
-    return doc;
-}
-
 /* The name says which row it is, and what it is of if that is no time. */
 static void expect_name(const char *name, int i, const char *what)
 {
@@ -43,29 +35,24 @@ static void expect_name(const char *name, int i, const char *what)
     cr_expect_str_eq(name, want);
 }
 
-static double at(const json_t *o, const char *key)
-{
-    cr_assert(json_is_number(json_object_get(o, key)), "no number %s", key);
-    return json_number_value(json_object_get(o, key));
-}
-
 Test(export_axes, one_document)
 {
     struct ran r = exported("json");
-    json_t *const doc = parsed(&r);
+    json_t *const doc = json_of(r.out.data);
     const json_t *const rows = json_object_get(doc, "benchmarks");
 
     cr_assert_eq(json_array_size(rows), MANY);
     for (size_t k = 0; k < MANY; k++) {
         const json_t *const one = json_array_get(rows, k);
-        const int i = many_of_ns(at(one, "real_time"));
+        const int i = many_of_ns(number_at(one, "real_time"));
         const struct many_row row = many_row(i);
-        expect_name(json_string_value(json_object_get(one, "name")), i, "");
-        cr_expect_str_eq(json_string_value(json_object_get(one, "case_id")), row.id);
-        cr_expect(at(one, "seq_tokens") == row.is.seq && at(one, "mem_tokens") == row.mem);
-        cr_expect(at(one, "batch_size") == row.batch && at(one, "threads") == row.threads);
+        expect_name(text_at(one, "name"), i, "");
+        cr_expect_str_eq(text_at(one, "case_id"), row.id);
+        cr_expect(number_at(one, "seq_tokens") == row.is.seq &&
+                  number_at(one, "mem_tokens") == row.mem);
+        cr_expect(number_at(one, "batch_size") == row.batch &&
+                  number_at(one, "threads") == row.threads);
     }
-    json_decref(doc);
 }
 
 /* The lines of jq on the page, in its order. */
@@ -77,8 +64,7 @@ static json_t *by_jq(int which)
         "page=$(dirname \"$BENCH\")/../../docs/measuring.md; line=$(sed -n 's/^ *bench export | "
         "//p' \"$page\" | sed -n %dp); \"$BENCH\" export --out . | eval \"$line\"",
         which);
-    json_t *const doc = parsed(&r);
-    return doc;
+    return json_of(r.out.data);
 }
 
 Test(export_axes, github_action_benchmark)
@@ -88,14 +74,13 @@ Test(export_axes, github_action_benchmark)
     cr_assert_eq(json_array_size(doc), MANY);
     for (size_t k = 0; k < MANY; k++) {
         const json_t *const one = json_array_get(doc, k);
-        const int i = many_of_ns(at(one, "value"));
+        const int i = many_of_ns(number_at(one, "value"));
         char repro[32];
         snprintf(repro, sizeof(repro), "repro %d", i);
-        expect_name(json_string_value(json_object_get(one, "name")), i, "");
-        cr_expect_str_eq(json_string_value(json_object_get(one, "unit")), "ns");
-        cr_expect_str_eq(json_string_value(json_object_get(one, "extra")), repro);
+        expect_name(text_at(one, "name"), i, "");
+        cr_expect_str_eq(text_at(one, "unit"), "ns");
+        cr_expect_str_eq(text_at(one, "extra"), repro);
     }
-    json_decref(doc);
 }
 
 Test(export_axes, bencher)
@@ -106,8 +91,7 @@ Test(export_axes, bencher)
 
     cr_expect_eq(json_object_size(doc), MANY);
     json_object_foreach(doc, name, one)
-        expect_name(name, many_of_ns(at(json_object_get(one, "latency"), "value")), "");
-    json_decref(doc);
+        expect_name(name, many_of_ns(number_at(json_object_get(one, "latency"), "value")), "");
 }
 
 /* Lines of a text format that begin with `word`: f gets each of them. */

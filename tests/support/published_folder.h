@@ -3,11 +3,11 @@
  * A copy of a published model (tests/golden-import/BASE) in the test's folder, to be changed. */
 #pragma once
 
+#include "json.h"
 #include "tmp_folder.h"
 #include "variants/model/import/published.h"
 
 #include <dirent.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,26 +147,11 @@ struct patch {
     const char *base, *set, *says;
 };
 
-/* JSON with ' in place of ". */
-static inline json_t *quoted_json(const char *text)
-{
-    char *const json = kept(strdup(text));
-
-    for (char *at = json; *at; at++)
-        *at = *at == '\'' ? '"' : *at;
-    json_t *const j = json_loads(json, JSON_DECODE_ANY, NULL);
-    cr_assert(j, "%s", json);
-    return j;
-}
-
 static inline void try_patch(const struct patch *p)
 {
-    json_t *const set = quoted_json(p->set);
-
     published_copy(p->base);
     json_t *const config = published_json("config.json");
-    json_object_update(config, set);
-    json_decref(set);
+    json_object_update(config, quoted_json(p->set));
     published_put_json("config.json", config);
     if (p->says)
         published_refused(p->set, p->says);

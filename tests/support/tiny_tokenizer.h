@@ -23,7 +23,7 @@ static inline void tiny_byte_name(char name[static 5], int b)
 /* Byte b has id b; then " t" 256, "he" 257, " the" 258 and, of no merge, "cat" 259. */
 static inline json_t *tiny_vocab(void)
 {
-    json_t *const vocab = json_object();
+    json_t *const vocab = kept(json_object());
     char name[8];
 
     for (int b = 0; b < 256; b++) {
@@ -40,11 +40,11 @@ static inline json_t *tiny_vocab(void)
 /* gpt2's form, with <|end|> 260 as an added token. */
 static inline json_t *tiny_tokenizer(void)
 {
-    return json_pack("{s:[{s:i,s:s,s:b}],s:n,s:{s:s,s:b},s:n,s:{s:s},s:{s:s,s:o,s:[s,s,s]}}",
-                     "added_tokens", "id", 260, "content", "<|end|>", "normalized", 0, "normalizer",
-                     "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", 0, "post_processor",
-                     "decoder", "type", "ByteLevel", "model", "type", "BPE", "vocab", tiny_vocab(),
-                     "merges", "\xc4\xa0 t", "h e", "\xc4\xa0t he");
+    return kept(json_pack("{s:[{s:i,s:s,s:b}],s:n,s:{s:s,s:b},s:n,s:{s:s},s:{s:s,s:o,s:[s,s,s]}}",
+                          "added_tokens", "id", 260, "content", "<|end|>", "normalized", 0,
+                          "normalizer", "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", 0,
+                          "post_processor", "decoder", "type", "ByteLevel", "model", "type", "BPE",
+                          "vocab", tiny_vocab(), "merges", "\xc4\xa0 t", "h e", "\xc4\xa0t he"));
 }
 
 static inline void tiny_put_json(const char *name, const json_t *j)
@@ -55,9 +55,4 @@ static inline void tiny_put_json(const char *name, const json_t *j)
     folder_put_text(name, text);
 }
 
-/* Of no use behind it. */
-static inline void tiny_put(json_t *all)
-{
-    tiny_put_json("tokenizer.json", all);
-    json_decref(all);
-}
+static inline void tiny_put(const json_t *all) { tiny_put_json("tokenizer.json", all); }

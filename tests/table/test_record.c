@@ -5,6 +5,7 @@
 #include "harness/table/range.h"
 #include "harness/table/remarks.h"
 #include "harness/table/run.h"
+#include "tests/support/json.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 #include "variants/base/printable.h"
@@ -310,10 +311,9 @@ Test(record, a_whole_jsonl_row_is_json)
     cr_assert_eq(columns_select(&s, t, NULL, 0, NULL), OK);
     cr_assert_eq(s.n, t->n);
     char *text = PRINTED(f, row_print(f, FORMAT_JSONL, t, &s, &row));
-    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *const j = json_of(text);
     cr_assert(json_is_object(j), "%s", text);
     cr_expect_eq(json_object_size(j), (size_t)t->n);
-    json_decref(j);
 }
 
 Test(record, unknown_columns_are_named)

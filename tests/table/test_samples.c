@@ -3,6 +3,7 @@
  * Raw samples under kills, damage and full disks; run.json. */
 #include "harness/table/runjson.h"
 #include "harness/table/samples.h"
+#include "tests/support/json.h"
 #include "tests/support/sample_rows.h"
 #include "tests/support/tmp_folder.h"
 
@@ -168,7 +169,7 @@ Test(runjson, tells_the_end)
 
     create_json();
     MUST(runjson_finish(folder, "2026-11-21T06:02:00Z", 130, counts, &failure));
-    json_t *j = json_load_file(in_folder("run.json"), 0, NULL);
+    json_t *const j = json_of_file(in_folder("run.json"));
     cr_assert_eq(json_unpack(j, "{s:s, s:s, s:I, s:{s:I, s:I}, s:{s:s}}", "schema", &schema,
                              "finished_at_utc", &end, "exit_code", &code, "rows", "ok", &ok,
                              "skipped", &skipped, "options", "d-model", &d_model),
@@ -178,7 +179,6 @@ Test(runjson, tells_the_end)
     cr_expect_str_eq(d_model, "512");
     cr_expect(code == 130 && ok == 7 && skipped == 2);
     cr_expect_str_eq(json_string_value(json_array_get(json_object_get(j, "argv"), 2)), "$'x\\xff'");
-    json_decref(j);
 }
 
 Test(runjson, that_is_none)

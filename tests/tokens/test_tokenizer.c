@@ -358,7 +358,6 @@ Test(tokenizer, pointers_of_lfs)
         expect_refused(folder, files[i], files[i]);
         expect_refused(folder, "a pointer of Git LFS", files[i]);
     }
-    json_decref(vocab);
 }
 
 Test(tokenizer, vocab_and_merges)
@@ -366,7 +365,6 @@ Test(tokenizer, vocab_and_merges)
     json_t *const vocab = tiny_vocab();
     json_object_set_new(vocab, "<|endoftext|>", json_integer(260));
     tiny_put_json("vocab.json", vocab);
-    json_decref(vocab);
     folder_put_text("merges.txt", "#version: 0.2\n\xc4\xa0 t\r\nh e\n\n\xc4\xa0t he");
     EXPECT_IDS("the the<|endoftext|>'s", 't', 257, 258, 260, '\'', 's');
     static const char *const wrong[] = {"#version\nhe\n", "h \xc4\xa0\n", "\xff e\n"};
@@ -464,7 +462,6 @@ Test(tokenizer, cutters_that_cut_nothing)
         tiny_put_json("tokenizer.json", all);
         expect_refused(folder, "", wrong[i]);
     }
-    json_decref(all);
 }
 
 Test(tokenizer, lists_of_words)

@@ -18,9 +18,7 @@ Test(tokenizer_beside, vocab_and_merges_of_others)
         {"tokenizer_config.json", "{\"add_prefix_space\":true}", "add_prefix_space"},
         {"added_tokens.json", "{\"<x>\":260}", "added_tokens.json"},
     };
-    json_t *const vocab = tiny_vocab();
-    tiny_put_json("vocab.json", vocab);
-    json_decref(vocab);
+    tiny_put_json("vocab.json", tiny_vocab());
     folder_put_text("merges.txt", "\xc4\xa0 t\nh e\n\xc4\xa0t he\n");
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         folder_put_text(wrong[i].name, wrong[i].text);

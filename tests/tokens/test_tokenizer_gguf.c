@@ -4,7 +4,6 @@
 #include "tests/support/gguf_file.h"
 #include "tests/support/tiny_tokenizer.h"
 
-
 TestSuite(tokenizer_gguf, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { TEXT = 8, U32 = 4, LIST = 9, I32 = 5, FLAG = 7 };
@@ -65,7 +64,6 @@ static const char *tiny_gguf(const struct said *s)
         put_key(&m, KEY "bos_token_id", U32), put_number(&m, 260, 4);
     if (s->behind)
         put_key(&m, KEY "add_eos_token", FLAG), put_number(&m, 1, 1);
-    json_decref(vocab);
     return made_file(&m);
 }
 

@@ -2,6 +2,7 @@
  *
  * The scaling of rotary frequencies that a GGUF file has as divisors. */
 #include "tests/support/failure.h"
+#include "tests/support/json.h"
 #include "variants/model/import/gguf_rope.h"
 
 #include <math.h>
@@ -33,11 +34,6 @@ static enum status read(json_t **out, const float *d, int n, double base, struct
     return gguf_rope_scaling(out, &t, base, "file", e);
 }
 
-static double number(const json_t *how, const char *key)
-{
-    return json_number_value(json_object_get(how, key));
-}
-
 /* Factor and context come back as they went in, of Llama 3.1, of 3.2 and of others. */
 Test(gguf_rope, numbers_come_back)
 {
@@ -51,10 +47,10 @@ Test(gguf_rope, numbers_come_back)
         json_t *how;
         write_divisors(d, all[i].n, all[i].base, all[i].factor, all[i].original);
         MUST(read(&how, d, all[i].n, all[i].base, &failure));
-        cr_expect_str_eq(json_string_value(json_object_get(how, "rope_type")), "llama3");
-        cr_expect_eq(number(how, "factor"), all[i].factor);
-        cr_expect_eq(number(how, "original_max_position_embeddings"), all[i].original);
-        json_decref(how);
+        kept(how);
+        cr_expect_str_eq(text_at(how, "rope_type"), "llama3");
+        cr_expect_eq(number_at(how, "factor"), all[i].factor);
+        cr_expect_eq(number_at(how, "original_max_position_embeddings"), all[i].original);
     }
 }
 
@@ -104,7 +100,7 @@ static enum status read_lists(json_t *how, const char *one, const char *other, i
 Test(gguf_rope, lists_of_longrope)
 {
     static const char small[] = "rope_factors_short.weight", large[] = "rope_factors_long.weight";
-    json_t *const how = json_object(), *const none = json_object();
+    json_t *const how = kept(json_object()), *const none = kept(json_object());
     int left;
 
     MUST(read_lists(how, large, small, &left, &failure));
@@ -116,8 +112,6 @@ Test(gguf_rope, lists_of_longrope)
     cr_expect_eq(read_lists(none, "a", "b", &left, &failure), OK);
     cr_expect(left == 3 && json_object_size(none) == 0);
     REFUSED(read_lists(none, small, "b", &left, &failure), E_IO, large, "  -> ");
-    json_decref(how);
-    json_decref(none);
 }
 
 /* What keys of a file say, as config.json would: in order of names, or what the refusal says. */
@@ -152,22 +146,13 @@ Test(gguf_rope, keys)
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         struct safetensors s = {0};
         struct err e = {""};
-        json_t *const config = json_object();
-        char text[512];
-        size_t n = 0;
-        for (const char *at = all[i].keys; *at; at++)
-            text[n++] = *at == '\'' ? '"' : *at;
-        json_t *const keys = json_loadb(text, n, 0, NULL);
-        cr_assert(keys, "%s", all[i].keys);
-        const enum status st = gguf_rope_put(config, keys, "a", &s, 1, "file", &e);
+        json_t *const config = kept(json_object());
+        const enum status st =
+            gguf_rope_put(config, quoted_json(all[i].keys), "a", &s, 1, "file", &e);
         cr_expect_eq(st, all[i].refusal ? E_IO : OK, "%s: %s", all[i].keys, e.msg);
-        char *const dump = kept(json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS));
-        for (char *at = dump; *at; at++)
-            *at = *at == '"' ? '\'' : *at;
+        char *const dump = json_quoted(config);
         cr_expect(all[i].refusal ? strstr(e.msg, all[i].refusal) != NULL
                                  : strcmp(dump, all[i].config) == 0,
                   "%s: %s %s", all[i].keys, dump, e.msg);
-        json_decref(keys);
-        json_decref(config);
     }
 }

@@ -33,12 +33,10 @@ Test(published_numbers, follow_from_keys)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        json_t *const set = json_loads(rows[i].set, 0, NULL);
         struct published p;
         published_copy(rows[i].base);
         json_t *const config = published_json("config.json");
-        json_object_update(config, set);
-        json_decref(set);
+        json_object_update(config, json_of(rows[i].set));
         if (rows[i].drop)
             json_object_del(config, rows[i].drop);
         published_put_json("config.json", config);
