@@ -25,7 +25,7 @@ static double *block(const struct layer *y, const double *x)
                                 .q = q_h,
                                 .k = k_h,
                                 .v = v_h};
-        naive_attend(&n, o_h, NULL, NULL);
+        naive_attend(&n, o_h);
         for (int i = 0; i < T * c->dh; i++)
             o[(i / c->dh * c->H + h) * c->dh + i % c->dh] = o_h[i];
     }

@@ -183,7 +183,7 @@ static inline double *attention(const struct layer *y, const double *from)
         if (c->mixer)
             attend_linearly(c, q_h, k_h, v_h, o_h);
         else
-            naive_attend(&n, o_h, NULL, NULL);
+            naive_attend(&n, o_h);
         for (int i = 0; i < L * c->dh; i++)
             o[(i / c->dh * c->H + h) * c->dh + i % c->dh] = o_h[i];
     }

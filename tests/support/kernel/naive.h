@@ -5,9 +5,10 @@
  * Independent of `struct attn`. */
 #pragma once
 
+#include "tests/support/kept.h"
+
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 struct naive {
     int L, M, d; /* queries, remembered keys, width */
@@ -56,8 +57,8 @@ static inline double naive_dot(const double *x, const double *add, const double 
 static inline double *naive_shift(const struct naive *n)
 {
     const int K = n->M + n->L;
-    double *padded = calloc((size_t)(n->L * (K + 1)), sizeof(*padded));
-    double *shifted = calloc((size_t)(n->L * K), sizeof(*shifted));
+    double *padded = room((size_t)(n->L * (K + 1)), sizeof(*padded));
+    double *shifted = room((size_t)(n->L * K), sizeof(*shifted));
 
     for (int i = 0; i < n->L; i++)
         for (int t = 0; t < K; t++)
@@ -65,16 +66,15 @@ static inline double *naive_shift(const struct naive *n)
                 naive_dot(n->q + i * n->d, n->w, n->rho + (K - 1 - t) * n->d, n->d);
     for (int x = 0; x < n->L * K; x++)
         shifted[x] = padded[n->L + x];
-    free(padded);
     return shifted;
 }
 
-/* o [L,d]; lse [L] and p [L,K] may be NULL. */
-static inline void naive_attend(const struct naive *n, double *o, double *lse, double *p)
+/* o [L,d]. */
+static inline void naive_attend(const struct naive *n, double *o)
 {
     const int K = n->M + n->L, d = n->d;
     double *position = n->rho ? naive_shift(n) : NULL;
-    double *s = calloc((size_t)K, sizeof(*s));
+    double *s = room((size_t)K, sizeof(*s));
 
     for (int i = 0; i < n->L; i++) {
         double most = -INFINITY, sum = 0;
@@ -100,11 +100,5 @@ static inline void naive_attend(const struct naive *n, double *o, double *lse, d
                                     (n->v[j * d + e] +
                                      (n->rel_v ? n->rel_v[naive_shaw_row(n, i, j) * d + e] : 0));
         }
-        if (lse)
-            lse[i] = most + log(sum);
-        for (int j = 0; p && j < K; j++)
-            p[i * K + j] = s[j] / sum;
     }
-    free(s);
-    free(position);
 }
