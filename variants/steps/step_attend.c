@@ -91,6 +91,8 @@ static void backward(const struct step_call *c)
             d_k[i * a.k_at.row + e] += as_values[i * a.k_at.row + e];
 }
 
+/* ---- several attentions of one step ---------------------------------------------------------- */
+
 void step_part_forward(const struct step_call *c, const struct attn *a, int first, size_t beside)
 {
     struct attn_place place = *c->place;
@@ -123,6 +125,17 @@ void step_part_backward(const struct step_call *c, const struct attn *a, struct 
     c->core->backward(c->g, a, &d,
                       (char *)c->scratch + step_beside(c->B, (int)(k->batch / k->row), k->n));
 }
+
+void matrix_add_rows(const struct matrix *to, const struct matrix *from, int B, int rows)
+{
+    for (int b = 0; b < B; b++)
+        for (ptrdiff_t i = 0; i < rows; i++)
+            for (int e = 0; e < to->n; e++)
+                to->at[b * to->batch + i * to->row + e] +=
+                    from->at[b * from->batch + i * from->row + e];
+}
+
+/* ---- building ----------------------------------------------------------------------------- */
 
 int step_attend(struct steps *t, struct attend a)
 {

@@ -330,15 +330,6 @@ void matrix_add_columns(const struct matrix *m, int rows, float *sums)
     }
 }
 
-void matrix_add_rows(const struct matrix *to, const struct matrix *from, int B, int rows)
-{
-    for (int b = 0; b < B; b++)
-        for (ptrdiff_t i = 0; i < rows; i++)
-            for (int e = 0; e < to->n; e++)
-                to->at[b * to->batch + i * to->row + e] +=
-                    from->at[b * from->batch + i * from->row + e];
-}
-
 /* ---- costs -------------------------------------------------------------------------------- */
 
 /* Of the first `n` values, those that have rows of their own. */
