@@ -52,53 +52,6 @@ int step_copy(struct steps *t, int a)
     return step_writes(t, s, t->value[a].width);
 }
 
-/* ---- a weight per column -------------------------------------------------------------------- */
-
-static void scale_forward(const struct step_call *c)
-{
-    const float *const w = c->param[0]->data;
-
-    EACH_ROW
-    {
-        const float *const a = matrix_row(&c->in[A], i);
-        float *const y = matrix_row(&c->out[0], i);
-#pragma omp simd
-        for (int e = 0; e < c->out->n; e++)
-            y[e] = a[e] * w[e];
-    }
-}
-
-static void scale_backward(const struct step_call *c)
-{
-    const struct param *const w = c->param[0];
-
-    EACH_ROW
-    {
-        const float *const d = matrix_row(&c->d_out[0], i);
-        float *const d_a = matrix_row(&c->d_in[A], i);
-#pragma omp simd
-        for (int e = 0; e < c->out->n; e++)
-            d_a[e] += d[e] * w->data[e];
-    }
-    for (int i = 0; i < c->B * c->L; i++) {
-        const float *const a = matrix_row(&c->in[A], i), *const d = matrix_row(&c->d_out[0], i);
-#pragma omp simd
-        for (int e = 0; e < c->out->n; e++)
-            w->grad[e] += d[e] * a[e];
-    }
-}
-
-int step_scale(struct steps *t, int a, const char *name, float initial)
-{
-    static const struct step_kind scale = {
-        .name = "scale", .forward = scale_forward, .backward = scale_backward};
-    struct step *const s = steps_add(t, &scale);
-
-    step_reads(t, s, a);
-    step_vector(t, s, INIT_CONST, initial, t->value[a].width, name);
-    return step_writes(t, s, t->value[a].width);
-}
-
 /* ---- sum ----------------------------------------------------------------------------------- */
 
 static void plus_forward(const struct step_call *c)
@@ -143,13 +96,14 @@ int step_plus(struct steps *t, int a, int b)
 
 /* ---- product ------------------------------------------------------------------------------- */
 
-static void times_forward(const struct step_call *c)
+/* y = a b, each number of b for `per` of a; the same b for all rows if they are 0 floats apart. */
+static void multiply(const struct step_call *c, const struct matrix *factors)
 {
     const int per = c->s->n[PER];
 
     EACH_ROW
     {
-        const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
+        const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(factors, i);
         float *const y = matrix_row(&c->out[0], i);
         if (per == 1) {
 #pragma omp simd
@@ -157,7 +111,7 @@ static void times_forward(const struct step_call *c)
                 y[e] = a[e] * b[e];
             continue;
         }
-        for (int h = 0; h < c->in[B_].n; h++) {
+        for (int h = 0; h < factors->n; h++) {
 #pragma omp simd
             for (int e = h * per; e < (h + 1) * per; e++)
                 y[e] = a[e] * b[h];
@@ -165,33 +119,56 @@ static void times_forward(const struct step_call *c)
     }
 }
 
-static void times_backward(const struct step_call *c)
+/* d_a += d b */
+static void multiply_grad(const struct step_call *c, const struct matrix *factors)
 {
     const int per = c->s->n[PER];
 
     EACH_ROW
     {
-        const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
-        const float *const d = matrix_row(&c->d_out[0], i);
-        float *const d_a = matrix_row(&c->d_in[A], i), *const d_b = matrix_row(&c->d_in[B_], i);
+        const float *const d = matrix_row(&c->d_out[0], i), *const b = matrix_row(factors, i);
+        float *const d_a = matrix_row(&c->d_in[A], i);
         if (per == 1) {
 #pragma omp simd
-            for (int e = 0; e < c->out->n; e++) {
+            for (int e = 0; e < c->out->n; e++)
                 d_a[e] += d[e] * b[e];
-                d_b[e] += d[e] * a[e];
-            }
             continue;
         }
-        for (int h = 0; h < c->in[B_].n; h++) {
-            float sum = 0;
-#pragma omp simd reduction(+ : sum)
-            for (int e = h * per; e < (h + 1) * per; e++) {
+        for (int h = 0; h < factors->n; h++) {
+#pragma omp simd
+            for (int e = h * per; e < (h + 1) * per; e++)
                 d_a[e] += d[e] * b[h];
-                sum += d[e] * a[e];
-            }
-            d_b[h] += sum;
         }
     }
+}
+
+/* d_b += d a, of row i */
+static void factors_grad(const struct step_call *c, int i, float *d_b)
+{
+    const float *const a = matrix_row(&c->in[A], i), *const d = matrix_row(&c->d_out[0], i);
+    const int per = c->s->n[PER];
+
+    if (per == 1) {
+#pragma omp simd
+        for (int e = 0; e < c->out->n; e++)
+            d_b[e] += d[e] * a[e];
+        return;
+    }
+    for (int h = 0; h * per < c->out->n; h++) {
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int e = h * per; e < (h + 1) * per; e++)
+            sum += d[e] * a[e];
+        d_b[h] += sum;
+    }
+}
+
+static void times_forward(const struct step_call *c) { multiply(c, &c->in[B_]); }
+
+static void times_backward(const struct step_call *c)
+{
+    multiply_grad(c, &c->in[B_]);
+    EACH_ROW factors_grad(c, i, matrix_row(&c->d_in[B_], i));
 }
 
 static const struct step_kind times = {
@@ -209,6 +186,45 @@ int step_times(struct steps *t, int a, int b)
     return step_writes(t, s, t->value[a].width);
 }
 
+static struct matrix weights(const struct step_call *c)
+{
+    return (struct matrix){.at = c->param[0]->data, .n = c->param[0]->shape[0]};
+}
+
+static void scale_forward(const struct step_call *c)
+{
+    const struct matrix w = weights(c);
+
+    multiply(c, &w);
+}
+
+/* Rows in order, which all add to the weights' gradients. */
+static void scale_backward(const struct step_call *c)
+{
+    const struct matrix w = weights(c);
+
+    multiply_grad(c, &w);
+    for (int i = 0; i < c->B * c->L; i++)
+        factors_grad(c, i, c->param[0]->grad);
+}
+
+static int scaled(struct steps *t, int a, int per, const char *name, enum init init, float arg)
+{
+    static const struct step_kind scale = {
+        .name = "scale", .forward = scale_forward, .backward = scale_backward};
+    struct step *const s = steps_add(t, &scale);
+
+    s->n[PER] = per;
+    step_reads(t, s, a);
+    step_vector(t, s, init, arg, t->value[a].width / per, name);
+    return step_writes(t, s, t->value[a].width);
+}
+
+int step_scale(struct steps *t, int a, const char *name, float initial)
+{
+    return scaled(t, a, 1, name, INIT_CONST, initial);
+}
+
 int step_blend(struct steps *t, int f, int a, int g, int b)
 {
     const int of[] = {f, a, g, b}, n = t->value[a].width;
@@ -219,68 +235,14 @@ int step_blend(struct steps *t, int f, int a, int g, int b)
     return step_plus(t, step_times(t, f, a), step_times(t, g, b));
 }
 
-/* ---- a sum with a weight per group ---------------------------------------------------------- */
-
-static void skip_forward(const struct step_call *c)
-{
-    const float *const w = c->param[0]->data;
-    const int per = c->s->n[PER];
-
-    EACH_ROW
-    {
-        const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
-        float *const y = matrix_row(&c->out[0], i);
-        for (int h = 0; h * per < c->out->n; h++) {
-#pragma omp simd
-            for (int e = h * per; e < (h + 1) * per; e++)
-                y[e] = a[e] + w[h] * b[e];
-        }
-    }
-}
-
-static void skip_backward(const struct step_call *c)
-{
-    const struct param *const w = c->param[0];
-    const int per = c->s->n[PER];
-
-    step_add_gradient(c, A);
-    EACH_ROW
-    {
-        const float *const d = matrix_row(&c->d_out[0], i);
-        float *const d_b = matrix_row(&c->d_in[B_], i);
-        for (int h = 0; h * per < c->out->n; h++) {
-#pragma omp simd
-            for (int e = h * per; e < (h + 1) * per; e++)
-                d_b[e] += w->data[h] * d[e];
-        }
-    }
-    for (int i = 0; i < c->B * c->L; i++) {
-        const float *const b = matrix_row(&c->in[B_], i), *const d = matrix_row(&c->d_out[0], i);
-        for (int h = 0; h * per < c->out->n; h++) {
-            float sum = 0;
-#pragma omp simd reduction(+ : sum)
-            for (int e = h * per; e < (h + 1) * per; e++)
-                sum += d[e] * b[e];
-            w->grad[h] += sum;
-        }
-    }
-}
-
 int step_skip(struct steps *t, int a, int b, int per, const char *name)
 {
-    static const struct step_kind skip = {
-        .name = "skip", .forward = skip_forward, .backward = skip_backward};
-    struct step *const s = steps_add(t, &skip);
     const int n = t->value[a].width;
 
     steps_need(
         t, t->value[b].width == n && n % per == 0,
         "step_skip() of different widths, or of parts of groups  -> equal ones, whole groups");
-    s->n[PER] = per;
-    step_reads(t, s, a);
-    step_reads(t, s, b);
-    step_vector(t, s, INIT_ONE, 0, n / per, name);
-    return step_writes(t, s, n);
+    return step_plus(t, a, scaled(t, b, per, name, INIT_ONE, 0));
 }
 
 /* ---- decays from a rate -------------------------------------------------------------------- */
