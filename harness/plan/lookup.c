@@ -174,20 +174,11 @@ static void add_implementations(const char **names, int *n, const struct backend
 {
     while (b && !b->attn)
         b = backend_parent(b);
-    return b ? b->attn : NULL;
-}
-
-/* Several backends may use one name. */
-static void add_implementations(const char **names, int *n, const struct backend *b)
-{
-    const struct attn_impl *const *impl = attention_of(b);
-
-    for (; impl && *impl; impl++) {
-        if (word_index((*impl)->name, names) >= 0)
-            continue;
-        CHECK(*n < MAX_LOOKUP);
-        names[(*n)++] = (*impl)->name;
-    }
+    for (const struct attn_impl *const *impl = b ? b->attn : NULL; impl && *impl; impl++)
+        if (word_index((*impl)->name, names) < 0) {
+            CHECK(*n < MAX_LOOKUP);
+            names[(*n)++] = (*impl)->name;
+        }
 }
 
 enum status lookup_impl(const struct options *opt, struct err *e)
@@ -200,10 +191,9 @@ enum status lookup_impl(const struct options *opt, struct err *e)
         return OK;
     TRY(lookup_backends(chosen, &n, opt, e));
     const bool reference_alone = n == 1 && chosen[0] == &backend_ref;
-    for (int i = 0; !reference_alone && i < n; i++)
-        add_implementations(names, &n_names, chosen[i]);
-    for (int i = 0; reference_alone && backends[i]; i++)
-        add_implementations(names, &n_names, backends[i]);
+    const struct backend *const *const of = reference_alone ? backends : chosen;
+    for (int i = 0; of[i]; i++)
+        add_implementations(names, &n_names, of[i]);
     return word_index(opt->impl, names) >= 0
                ? OK
                : unknown_word(e, "implementation", opt->impl, names, NULL);

@@ -240,7 +240,8 @@ static enum status read_parts(struct tokenizer *t, const json_t *all, const json
     TRY(check_all(t, all, e));
     TRY(tokenizer_parts(t, "normalizer", json_object_get(all, "normalizer"), "normalizers",
                         read_normalizer, e));
-    TRY(tokenizer_read_cutters(t, json_object_get(all, "pre_tokenizer"), e));
+    TRY(tokenizer_parts(t, "pre_tokenizer", json_object_get(all, "pre_tokenizer"), "pretokenizers",
+                        tokenizer_read_cutter, e));
     TRY(tokenizer_read_model(t, model, scores, e));
     TRY(read_all_added(t, json_object_get(all, "added_tokens"), json_object_get(model, "vocab"),
                        e));
