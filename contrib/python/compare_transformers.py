@@ -39,6 +39,7 @@ def models(layers):
             linear_num_value_heads=8, mlp_only_layers=list(range(layers)), num_experts=0)),
         "Mamba-2": lambda: t.Mamba2ForCausalLM(t.Mamba2Config(
             **common, num_heads=16, head_dim=64, state_size=64, n_groups=1, expand=2, chunk_size=128)),
+        "Mamba": lambda: t.MambaForCausalLM(t.MambaConfig(**common, state_size=16)),
         "Falcon-H1": lambda: t.FalconH1ForCausalLM(t.FalconH1Config(
             **common, **heads, mamba_d_ssm=2 * D, mamba_n_heads=16, mamba_d_head=64, mamba_n_groups=1, mamba_d_state=64,
             mamba_chunk_size=128)),
