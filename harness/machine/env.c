@@ -162,7 +162,7 @@ static const char kernel_options[] =
 
 void env_kernel_options(char *line)
 {
-    char *to = line, name[64];
+    char *to = line;
 
     for (char *word = strtok(line, " "), *start = line; word; word = strtok(NULL, " ")) {
         const size_t n = strlen(word);

@@ -4,31 +4,19 @@
  * zero; those of a model and of its input are at least one. */
 #include "range.h"
 
-#include "harness/util/suggest.h"
+#include "harness/util/text.h"
 
 #include <string.h>
 
 /* Differences, returns, shares that are differences, and seeds, which are any 64 bits. */
-static const char *const any[] = {"seed",
-                                  "rss_delta_bytes",
-                                  "drift_pct",
-                                  "ppl_delta_pct",
-                                  "overlap_pct",
-                                  "task_loss",
-                                  "task_return",
-                                  "valid_return",
-                                  "valid_return_ci95_low",
-                                  "valid_return_ci95_high",
-                                  "test_return",
-                                  "test_return_ci95_low",
-                                  "test_return_ci95_high",
-                                  "random_return",
-                                  "optimum_return",
-                                  NULL};
+static const char any[] =
+    "seed rss_delta_bytes drift_pct ppl_delta_pct overlap_pct task_loss task_return "
+    "valid_return valid_return_ci95_low valid_return_ci95_high test_return "
+    "test_return_ci95_low test_return_ci95_high random_return optimum_return";
 
 /* Nothing runs without one of each. */
-static const char *const from_one[] = {"seq_tokens", "batch_size", "layers",  "d_model", "heads",
-                                       "kv_heads",   "d_head",     "threads", "calls",   NULL};
+static const char from_one[] =
+    "seq_tokens batch_size layers d_model heads kv_heads d_head threads calls";
 
 static const char *const roles[] = {"tune", "final", NULL};
 
@@ -43,9 +31,9 @@ struct column_range column_range(const struct column *c)
         r.words = row_status_name;
     if (strcmp(c->name, "role") == 0)
         r.words = roles;
-    if (c->type == COLUMN_TEXT || word_index(c->name, any) >= 0)
+    if (c->type == COLUMN_TEXT || text_has_word(any, c->name, strlen(c->name)))
         return r;
-    r.least = word_index(c->name, from_one) >= 0                             ? 1
+    r.least = text_has_word(from_one, c->name, strlen(c->name))              ? 1
               : strcmp(c->unit, "nats") == 0 || strcmp(c->unit, "bits") == 0 ? NATS_LEAST
                                                                              : 0;
     if (strcmp(c->unit, "0/1") == 0)

@@ -36,6 +36,16 @@ void text_join(char *buf, size_t size, const char *with, const char *text)
         text_append(buf, size, "%s%s", *buf ? with : "", text);
 }
 
+bool text_has_word(const char *words, const char *word, size_t n)
+{
+    for (size_t at = 0, length; words[at]; at += length + strspn(words + at + length, " ")) {
+        length = strcspn(words + at, " ");
+        if (length == n && memcmp(words + at, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
 const struct text_escape *text_escape_at(const struct text_escape *escapes, const char *at)
 {
     for (; escapes->is; escapes++)
