@@ -55,8 +55,7 @@ static enum status keep(struct drawing *g, const char *dir, const char *name,
 
     snprintf(file, sizeof(file), "%s.%s", name, ending[g->target]);
     TRY(file_join(path, dir, file, g->e));
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-        return file_fail(g->e, "create", dir, errno);
+    TRY(file_make_folder(dir, g->e));
     if (!g->ours && !g->opt->force && access(path, F_OK) == 0)
         return fail(g->e, E_IO,
                     "%s exists  -> overwrite it with --force, or write elsewhere with -o DIR",
@@ -127,11 +126,9 @@ static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char 
                  ? OK
                  : file_fail(g->e, "write", g->opt->out, ENAMETOOLONG);
     } else {
-        if (mkdir(g->opt->out, 0777) != 0 && errno != EEXIST) {
-            free(real);
-            return file_fail(g->e, "create", g->opt->out, errno);
-        }
-        st = file_join(dir, g->opt->out, basename(real), g->e);
+        st = file_make_folder(g->opt->out, g->e);
+        if (st == OK)
+            st = file_join(dir, g->opt->out, basename(real), g->e);
     }
     free(real);
     return st;

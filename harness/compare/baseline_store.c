@@ -203,9 +203,8 @@ static enum status make_folders(char path[FILE_PATH], const struct options *o, c
 
     TRY(file_join(all, o->out, "baselines", e));
     TRY(place(path, o, host_id, "", e));
-    if (mkdir(all, 0777) != 0 && errno != EEXIST)
-        return file_fail(e, "create", all, errno);
-    return mkdir(path, 0777) != 0 && errno != EEXIST ? file_fail(e, "create", path, errno) : OK;
+    TRY(file_make_folder(all, e));
+    return file_make_folder(path, e);
 }
 
 static enum status fill_and_rename(const char *tmp, const char *path, const char *run,

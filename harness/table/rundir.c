@@ -39,8 +39,7 @@ static enum status make_dirs(const char *path, struct err *e)
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return file_fail(e, "create", part, errno);
+        TRY(file_make_folder(part, e));
     }
     return file_is_folder(path) ? OK : file_fail(e, "create", path, ENOTDIR);
 }

@@ -20,12 +20,10 @@
 #include "train_job.h"
 #include "variants/model/config/skeleton.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -396,8 +394,7 @@ static enum status open_folder(struct study_run *w, struct err *e)
     if (access(path, F_OK) != 0) /* killed before it was written */
         TRY(file_replace(path, w->study.text, strlen(w->study.text), e));
     TRY(file_join(path, w->s.dir.path, jobs_folder, e));
-    if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        return file_fail(e, "create", path, errno);
+    TRY(file_make_folder(path, e));
     TRY(file_join(path, w->s.dir.path, t->file, e));
     if (access(path, F_OK) != 0) /* new, or killed before it was made */
         TRY(table_create(&w->table, t, path, e));
@@ -534,11 +531,8 @@ static enum status study(struct study_run *w, struct options *o, struct err *e)
 
 enum status cmd_study(struct options *opt, int *code, struct err *e)
 {
-    struct stat file;
-
     TRY(session_continue(opt, e));
-    if (opt->words.n > 0 && !opt->resume && stat(opt->words.v[0], &file) == 0 &&
-        S_ISDIR(file.st_mode))
+    if (opt->words.n > 0 && !opt->resume && file_is_folder(opt->words.v[0]))
         return show_run(opt, opt->words.v[0], code, e);
     struct study_run *const w = need_room(1, sizeof(*w));
     w->table.out.fd = -1;

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <xxhash.h>
 
@@ -492,7 +491,7 @@ static enum status make_folder(const char *path, struct err *e)
         return OK;
     if (strlen(path) + 64 > FILE_PATH)
         return file_fail(e, "create", path, ENAMETOOLONG);
-    return mkdir(path, 0777) == 0 || errno == EEXIST ? OK : file_fail(e, "create", path, errno);
+    return file_make_folder(path, e);
 }
 
 enum status perplexity_eval(struct session *s, struct err *e)

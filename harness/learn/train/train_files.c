@@ -177,13 +177,8 @@ enum status trainer_copy(const char *from, const char *to, struct err *e)
     static const char *const ends[] = {STATE, CURVE, ""};
     char source[PATH], target[PATH];
 
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        struct bytes file;
-        TRY(file_read(&file, beside(source, from, ends[i]), e));
-        const enum status st = file_replace(beside(target, to, ends[i]), file.data, file.n, e);
-        free(file.data);
-        TRY(st);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        TRY(file_copy(beside(source, from, ends[i]), beside(target, to, ends[i]), e));
     return OK;
 }
 
