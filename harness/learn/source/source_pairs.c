@@ -38,7 +38,7 @@ static bool answers(const struct synthetic *s, const uint8_t *x, size_t at)
 static uint8_t translated(const struct synthetic *s, uint8_t x)
 {
     const uint64_t stream = rng_stream("source.translate");
-    uint8_t to[256];
+    uint8_t to[256] = {0};
 
     for (int i = 0; i < alphabet(s); i++)
         to[i] = (uint8_t)i;
