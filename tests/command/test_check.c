@@ -10,6 +10,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 TestSuite(check_cases, .init = folder_make, .fini = folder_remove, .timeout = 120);

@@ -241,6 +241,7 @@ Test(env, kernel_options_are_those_that_change_times)
          "mitigations=off isolcpus=2-3 nohz_full=2-3 rcu_nocbs=2-3"},
         {"nosmt  quiet  idle=poll", "nosmt idle=poll"},
         {"nohz", "nohz"},
+        {"id=3 pre mitigation", ""},
         {"nohzx=1 xnohz nohz=", "nohz="},
         {"init=/sbin/mitigations root=mitigations", ""},
         {"", ""},
