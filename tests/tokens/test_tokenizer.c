@@ -433,6 +433,19 @@ Test(tokenizer, characters_with_bytes_behind_them)
                      "a \u00e9a\ufffd\ufffd a");
 }
 
+/* Nothing is put in front of what another normalizer has emptied. */
+Test(tokenizer, normalizers_that_leave_nothing)
+{
+    json_t *const all = characters(false);
+    json_t *const list = json_object_get(json_object_get(all, "normalizer"), "normalizers");
+
+    json_array_insert_new(
+        list, 0,
+        json_pack("{s:s,s:{s:s},s:s}", "type", "Replace", "pattern", "String", "x", "content", ""));
+    tiny_put(all);
+    EXPECT_IDS("x<s>a", 259, 258);
+}
+
 /* A cutter at spaces, where no text has a space any more: as of gemma. */
 Test(tokenizer, cutters_that_cut_nothing)
 {
