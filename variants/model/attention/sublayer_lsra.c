@@ -17,7 +17,6 @@
 #include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Parameters before those of attention. */
@@ -242,38 +241,16 @@ static struct sublayer_input attention_input(const struct lsra_call *n, float *x
 
 /* ---- the convolution ------------------------------------------------------------------------ */
 
-/* softmax over the taps of `groups` groups, in place. */
-static void softmax(float *p, ptrdiff_t groups, int k, int threads)
-{
-#pragma omp parallel for num_threads(threads)
-    for (ptrdiff_t i = 0; i < groups; i++) {
-        float *const at = p + i * k, most = at[0], sum = 0;
-        for (int s = 1; s < k; s++)
-            most = fmaxf(most, at[s]);
-        for (int s = 0; s < k; s++)
-            sum += at[s] = expf(at[s] - most);
-        for (int s = 0; s < k; s++)
-            at[s] /= sum;
-    }
-}
-
-/* d <- p (d - sum p d) */
-static void softmax_grad(float *d, const float *p, ptrdiff_t groups, int k, int threads)
-{
-#pragma omp parallel for num_threads(threads)
-    for (ptrdiff_t i = 0; i < groups; i++) {
-        float mean = 0;
-        for (int s = 0; s < k; s++)
-            mean += p[i * k + s] * d[i * k + s];
-        for (int s = 0; s < k; s++)
-            d[i * k + s] = p[i * k + s] * (d[i * k + s] - mean);
-    }
-}
-
 /* The taps of row r, of all heads: shared unless dynamic. */
 static ptrdiff_t taps_at(const struct sublayer *s, const struct lsra_call *n, int r)
 {
     return s->c->lsra.dynamic ? (ptrdiff_t)r * n->taps : 0;
+}
+
+/* Softmaxes over taps. */
+static int groups(const struct sublayer *s, const struct lsra_call *n)
+{
+    return s->c->lsra.heads * (s->c->lsra.dynamic ? n->B * n->L : 1);
 }
 
 /* Rows of c that tap s of row t of a sequence reads: negative before the stream. */
@@ -343,7 +320,7 @@ static void conv_forward(const struct engine *g, const struct sublayer *s,
                          const struct lsra_call *n)
 {
     const struct param *const w = s->weights;
-    const int rows = n->B * (n->T + n->L), k = s->c->lsra.kernel;
+    const int rows = n->B * (n->T + n->L);
     float *const first = s->c->lsra.glu ? n->at.in : n->at.c;
 
     linear_forward(g, &w[C_IN], &w[C_IN_BIAS], first, n->at.z, rows, (struct act){.y = first});
@@ -360,8 +337,12 @@ static void conv_forward(const struct engine *g, const struct sublayer *s,
         project_map(g, &w[C_TAPS], NULL, tap_rows(n, n->at.p), new_rows(n, n->at.c), n->B, n->L);
     else
         memcpy(n->at.p, w[C_TAPS].data, sizeof(float) * (size_t)n->taps);
-    const ptrdiff_t groups = s->c->lsra.dynamic ? (ptrdiff_t)n->B * n->L : 1;
-    softmax(n->at.p, groups * s->c->lsra.heads, k, team(g, (double)groups * n->taps));
+    g->ops.softmax(&(struct softmax){.s = n->at.p,
+                                     .ld = s->c->lsra.kernel,
+                                     .rows = groups(s, n),
+                                     .cols = s->c->lsra.kernel,
+                                     .hi = s->c->lsra.kernel,
+                                     .threads = g->threads});
     convolve(g, s, n);
     linear_forward(g, &w[C_OUT], &w[C_OUT_BIAS], n->at.out, n->at.u, n->B * n->L,
                    (struct act){.y = n->at.out});
@@ -372,13 +353,17 @@ static void conv_backward(const struct engine *g, const struct sublayer *s,
                           const struct lsra_call *n)
 {
     const struct param *const w = s->weights;
-    const int rows = n->B * (n->T + n->L), k = s->c->lsra.kernel;
+    const int rows = n->B * (n->T + n->L);
     const bool dynamic = s->c->lsra.dynamic, glu = s->c->lsra.glu;
-    const ptrdiff_t groups = dynamic ? (ptrdiff_t)n->B * n->L : 1;
 
     linear_backward(g, &w[C_OUT], &w[C_OUT_BIAS], n->d.u, n->d.out, n->at.u, n->B * n->L, 0);
     convolve_grad(g, s, n);
-    softmax_grad(n->d.p, n->at.p, groups * s->c->lsra.heads, k, team(g, (double)groups * n->taps));
+    g->ops.softmax_grad(&(struct softmax_grad){.d = n->d.p,
+                                               .p = n->at.p,
+                                               .ld = s->c->lsra.kernel,
+                                               .rows = groups(s, n),
+                                               .cols = s->c->lsra.kernel,
+                                               .threads = g->threads});
     if (dynamic) {
         project_weight_grad(g, &w[C_TAPS], tap_rows(n, n->d.p), new_rows(n, n->at.c), n->B, n->L);
         project_input_grad(g, &w[C_TAPS], new_rows(n, n->d.c), tap_rows(n, n->d.p), n->B, n->L, 1);
