@@ -67,66 +67,6 @@ static void rotate(struct steps *t, int x, int heads)
     step_writes_to(t, s, x);
 }
 
-/* ---- the norm of latents ---------------------------------------------------------------------- */
-
-/* From rows that follow each other to the first columns of wider ones, which a cache may have. */
-static void norm_forward(const struct step_call *c)
-{
-    const int n = c->in->n;
-
-#pragma omp parallel for num_threads(team_for(c->g->threads, (ptrdiff_t)c->B * c->L * n))
-    for (int i = 0; i < c->B * c->L; i++)
-        c->g->ops.norm(
-            &(struct norm){.kind = NORM_RMS,
-                           .y = c->out->at + i / c->L * c->out->batch + i % c->L * c->out->row,
-                           .x = matrix_row(c->in, i),
-                           .weight = c->param[0]->data,
-                           .rows = 1,
-                           .n = n,
-                           .eps = c->steps->c->head_eps,
-                           .threads = 1});
-}
-
-static void norm_backward(const struct step_call *c)
-{
-    for (int i = 0; i < c->B * c->L; i++)
-        memcpy(matrix_row(c->d_in, i), matrix_row(c->d_out, i), sizeof(float) * (size_t)c->in->n);
-    for (int b = 0; b < c->B; b++) {
-        float *const d = matrix_row(c->d_in, (ptrdiff_t)b * c->L);
-        c->g->ops.norm_grad(&(struct norm_grad){.kind = NORM_RMS,
-                                                .d_x = d,
-                                                .d_weight = c->param[0]->grad,
-                                                .d_y = d,
-                                                .x = matrix_row(c->in, (ptrdiff_t)b * c->L),
-                                                .weight = c->param[0]->data,
-                                                .stats = c->scratch,
-                                                .rows = c->L,
-                                                .n = c->in->n,
-                                                .eps = c->steps->c->head_eps,
-                                                .threads = c->g->threads});
-    }
-}
-
-static size_t norm_scratch(const struct engine *g, const struct step *s, struct extent max,
-                           bool backward)
-{
-    return backward ? sizeof(float) * NORM_STATS * (size_t)max.L : 0;
-}
-
-static void norm_latents(struct steps *t, int to, int x, int weight)
-{
-    static const struct step_kind kind = {.name = "norm of latents",
-                                          .forward = norm_forward,
-                                          .backward = norm_backward,
-                                          .scratch = norm_scratch,
-                                          .overwrites = true};
-    struct step *const s = steps_add(t, &kind);
-
-    step_reads(t, s, x);
-    step_shares(s, weight);
-    step_writes_to(t, s, to);
-}
-
 /* ---- expanded: keys and values of all heads --------------------------------------------------- */
 
 enum { KEYS, VALUES };
@@ -391,7 +331,10 @@ static void build(struct steps *t)
     rotate(t, q, c->H);
     step_part_to(t, steps_columns(t, latent, rank, l->rope), STEPS_INPUT, w_kv, rank);
     step_part_to(t, raw, STEPS_INPUT, w_kv, 0);
-    norm_latents(t, steps_columns(t, latent, 0, rank), raw, kv_norm);
+    step_copy_to(
+        t, steps_columns(t, latent, 0, rank),
+        step_norm(t, raw,
+                  (struct head_norm){.width = rank, .eps = c->head_eps, .weights = kv_norm}));
     rotate(t, latent, 1);
     t->result = (absorbs(c) ? attend_absorbed : attend_expanded)(t, q, latent, w_up);
 }

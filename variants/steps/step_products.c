@@ -20,12 +20,13 @@ static int team(const struct step_call *c)
 
 /* ---- copy ---------------------------------------------------------------------------------- */
 
+/* To rows that a cache may have. */
 static void copy_forward(const struct step_call *c)
 {
     EACH_ROW
     {
         const float *const a = matrix_row(&c->in[A], i);
-        float *const y = matrix_row(&c->out[0], i);
+        float *const y = matrix_row(&c->out[0], i % c->L) + i / c->L * c->out->batch;
         for (int e = 0; e < c->out->n; e++)
             y[e] = a[e];
     }
