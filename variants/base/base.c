@@ -32,6 +32,19 @@ void text_append(char *buf, size_t size, const char *fmt, ...)
     va_end(ap);
 }
 
+void text_item(char *buf, size_t size, const char *fmt, ...)
+{
+    size_t n = strlen(buf);
+    va_list ap;
+
+    if (n > 0 && n + 1 < size)
+        buf[n++] = ',';
+    va_start(ap, fmt);
+    const int length = vsnprintf(buf + n, size - n, fmt, ap);
+    va_end(ap);
+    CHECK(length >= 0 && (size_t)length < size - n);
+}
+
 bool text_ends(const char *text, const char *end)
 {
     const size_t n = strlen(text), m = strlen(end);

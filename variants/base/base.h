@@ -49,6 +49,9 @@ enum status fail(struct err *e, enum status st, const char *fmt, ...)
 void text_append(char *buf, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Likewise an item of a list that commas join; all of it must fit. */
+void text_item(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
 bool text_ends(const char *text, const char *end); /* is `end` what it ends in? */
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

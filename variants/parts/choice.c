@@ -19,6 +19,14 @@ const void *registry_find(const struct registry *r, const char *name)
     return NULL;
 }
 
+int word_at(const char *const *words, const char *text)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    return -1;
+}
+
 const char *choice_word(const struct choice *row, int i)
 {
     if (row->words)
@@ -86,10 +94,8 @@ static enum status not_a_word(const struct choice *row, const char *text, struct
     char list[CHOICE_TEXT] = "";
     const char *word;
 
-    for (int i = 0; (word = choice_word(row, i)); i++) {
-        const size_t n = strlen(list);
-        snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", word);
-    }
+    for (int i = 0; (word = choice_word(row, i)); i++)
+        text_append(list, sizeof(list), "%s%s", i ? ", " : "", word);
     return fail(e, E_USAGE, "%s \"%.60s\" is unknown  -> use %s", row->name, text, list);
 }
 
@@ -156,9 +162,8 @@ enum status choice_parse(const struct choice *row, void *base, const char *text,
             *(double *)at = n;
         return OK;
     case CODEC_WORD:
-        while (row->words[i] && strcmp(row->words[i], text) != 0)
-            i++;
-        if (!row->words[i])
+        i = word_at(row->words, text);
+        if (i < 0)
             return not_a_word(row, text, e);
         *(int *)at = i;
         return OK;

@@ -130,5 +130,7 @@ bool choice_equal(const struct choice *row, const void *a, const void *b);
 /* Does a model, or the part of one that is measured, have it? */
 bool choice_applies(const struct choice *row, const struct config *c, enum scope scope);
 
+/* The place of a text among words that end with NULL; -1 = it is none of them. */
+int word_at(const char *const *words, const char *text);
 /* The i-th word that the row takes; NULL after the last, and where it takes no words. */
 const char *choice_word(const struct choice *row, int i);

@@ -116,7 +116,7 @@ enum status masks_parse(struct masks *m, const char *text, const char *heads, st
 
 void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks *m)
 {
-    size_t n = 0, n_heads = 0;
+    size_t n = 0;
 
     *text = *heads = '\0';
     for (int k = 0; k < m->n; k++) {
@@ -140,11 +140,8 @@ void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks
             CHECK(n < MASK_TEXT);
         }
     }
-    for (int k = 0; k < m->n_heads; k++) {
-        n_heads += (size_t)snprintf(heads + n_heads, MASK_TEXT - n_heads, "%s%d", k ? "," : "",
-                                    m->head[k]);
-        CHECK(n_heads < MASK_TEXT);
-    }
+    for (int k = 0; k < m->n_heads; k++)
+        text_item(heads, MASK_TEXT, "%d", m->head[k]);
 }
 
 /* ---- windows of heads --------------------------------------------------------------------- */

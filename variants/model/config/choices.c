@@ -47,11 +47,9 @@ static void print_direction(char text[CHOICE_TEXT], const void *config)
 
 static enum status parse_direction(void *config, const char *text, struct err *e)
 {
-    enum direction i = DIRECTION_BOTH;
+    const int i = word_at(direction_name, text);
 
-    while (i < DIRECTION_COUNT && strcmp(direction_name[i], text) != 0)
-        i++;
-    if (i == DIRECTION_COUNT)
+    if (i < 0)
         return fail(e, E_USAGE, "direction \"%.60s\" is unknown  -> use causal, both", text);
     ((struct config *)config)->causal = i;
     return OK;
@@ -67,13 +65,11 @@ static void print_rows(char text[CHOICE_TEXT], const void *config)
 
 static enum status parse_rows(void *config, const char *text, struct err *e)
 {
-    enum row_elem i = ROWS_F32;
+    const int i = word_at(row_elem_name, text);
 
-    while (i < ROW_ELEM_COUNT && strcmp(row_elem_name[i], text) != 0)
-        i++;
-    if (i == ROW_ELEM_COUNT)
+    if (i < 0)
         return fail(e, E_USAGE, "act_dtype \"%.60s\" is unknown  -> use f32, q8", text);
-    ((struct config *)config)->act_dtype = i;
+    ((struct config *)config)->act_dtype = (enum row_elem)i;
     return OK;
 }
 
@@ -86,14 +82,10 @@ static void print_stack(char text[CHOICE_TEXT], const void *config)
     const char *const attends = !config_is_hybrid(c) ? block_word
                                 : c->pos->rotate     ? c->pos->name
                                                      : attends_word;
-    size_t n = 0;
 
     *text = '\0';
-    for (int i = 0; i < c->stack.n; i++) {
-        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%s", i ? "," : "",
-                              c->stack.attends[i] ? attends : c->mixer->name);
-        CHECK(n < CHOICE_TEXT);
-    }
+    for (int i = 0; i < c->stack.n; i++)
+        text_item(text, CHOICE_TEXT, "%s", c->stack.attends[i] ? attends : c->mixer->name);
 }
 
 /* Attention has the positions that the model has, or those that the text names. */
@@ -223,13 +215,9 @@ _Static_assert((int)MASK_TEXT <= (int)CHOICE_TEXT, "masks are not cut");
 
 static void print_list(char text[CHOICE_TEXT], const struct layer_list *list)
 {
-    size_t n = 0;
-
     *text = '\0';
-    for (int i = 0; i < list->n; i++) {
-        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%.10g", i ? "," : "", list->at[i]);
-        CHECK(n < CHOICE_TEXT);
-    }
+    for (int i = 0; i < list->n; i++)
+        text_item(text, CHOICE_TEXT, "%.10g", list->at[i]);
 }
 
 /* Numbers from 0 to `most`, joined by commas; "" = none. */
@@ -350,11 +338,9 @@ static void print_scaling(char text[CHOICE_TEXT], const void *config)
 static enum status parse_scaling(void *config, const char *text, struct err *e)
 {
     struct config *const c = config;
-    int i = 0;
+    const int i = word_at(rope_scaling_name, text);
 
-    while (rope_scaling_name[i] && strcmp(rope_scaling_name[i], text) != 0)
-        i++;
-    if (!rope_scaling_name[i])
+    if (i < 0)
         return fail(e, E_USAGE,
                     "rope_scaling \"%.60s\" is unknown  -> use none, linear, ntk, yarn, "
                     "llama3, longrope",
@@ -383,12 +369,10 @@ static void print_pos(char text[CHOICE_TEXT], const void *config)
 
 static enum status parse_pos(void *config, const char *text, struct err *e)
 {
-    for (int i = 0; added_pos_name[i]; i++)
-        if (strcmp(added_pos_name[i], text) == 0) {
-            ((struct config *)config)->pos = pos_find(text);
-            return OK;
-        }
-    return fail(e, E_USAGE, "pos \"%.60s\" is unknown  -> use none, sinusoid", text);
+    if (word_at(added_pos_name, text) < 0)
+        return fail(e, E_USAGE, "pos \"%.60s\" is unknown  -> use none, sinusoid", text);
+    ((struct config *)config)->pos = pos_find(text);
+    return OK;
 }
 
 /* ---- words in clusters ----------------------------------------------------------------------- */
@@ -401,13 +385,9 @@ static bool is_adaptive(const struct config *c) { return has_words(c) && has_clu
 
 static void print_numbers(char text[CHOICE_TEXT], const int *at, int count)
 {
-    size_t n = 0;
-
     *text = '\0';
-    for (int i = 0; i < count; i++) {
-        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%d", i ? "," : "", at[i]);
-        CHECK(n < CHOICE_TEXT);
-    }
+    for (int i = 0; i < count; i++)
+        text_item(text, CHOICE_TEXT, "%d", at[i]);
 }
 
 /* Up to `most` of them, from 0; -1 where the text is none. */

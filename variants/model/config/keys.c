@@ -169,7 +169,6 @@ static enum status parse_longest(void *config, const char *text, struct err *e)
 static void print_divisors(char text[CHOICE_TEXT], const struct rope_list *list)
 {
     enum { ENOUGH = 9 };
-    size_t n = 0;
 
     *text = '\0';
     for (int i = 0; i < list->n; i++) {
@@ -179,8 +178,7 @@ static void print_divisors(char text[CHOICE_TEXT], const struct rope_list *list)
             if (strtof(one, NULL) == list->at[i])
                 break;
         }
-        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%s", i ? "," : "", one);
-        CHECK(n < CHOICE_TEXT);
+        text_item(text, CHOICE_TEXT, "%s", one);
     }
 }
 
@@ -266,16 +264,16 @@ static void print_map(char text[CHOICE_TEXT], const void *config)
 static enum status parse_map(void *config, const char *text, struct err *e)
 {
     struct config *const c = config;
+    const int i = word_at(feature_map_name, text);
 
     if (!*text)
         return OK;
-    for (int i = 0; feature_map_name[i]; i++)
-        if (strcmp(feature_map_name[i], text) == 0) {
-            c->mixer = feature_maps[i];
-            config_numbers_reset(c);
-            return OK;
-        }
-    return fail(e, E_USAGE, "feature_map \"%.60s\" is unknown  -> use exp, cosh, trig, relu", text);
+    if (i < 0)
+        return fail(e, E_USAGE, "feature_map \"%.60s\" is unknown  -> use exp, cosh, trig, relu",
+                    text);
+    c->mixer = feature_maps[i];
+    config_numbers_reset(c);
+    return OK;
 }
 
 static const struct choice sizes[] = {

@@ -155,8 +155,7 @@ static enum status unreadable(const char *text, const char *at, struct err *e)
     for (struct settings all = {0}; (row = setting_next(&all));) {
         known = known || (strlen(row->name) == n && memcmp(row->name, at, n) == 0);
         if (strlen(names) + strlen(row->name) + sizeof(", ") <= sizeof(names))
-            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
-                     *names ? ", " : "", row->name);
+            text_append(names, sizeof(names), "%s%s", *names ? ", " : "", row->name);
     }
     if (at[n] == '=' && n > 0 && !known)
         return fail(e, E_USAGE, "--set \"%.80s\": no setting %.*s  -> use one of %s ...", text,
@@ -319,7 +318,6 @@ void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool chang
 {
     const struct config plain = without_settings(c);
     const struct choice *row;
-    size_t n = 0;
 
     *text = '\0';
     for (struct settings all = {0}; (row = setting_next(&all));) {
@@ -333,9 +331,7 @@ void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool chang
             continue;
         choice_print(value, row, base);
         swap(value, ',', ':');
-        n += (size_t)snprintf(text + n, SETTINGS_TEXT - n, "%s%s=%s", n ? "," : "", row->name,
-                              value);
-        CHECK(n < SETTINGS_TEXT);
+        text_item(text, SETTINGS_TEXT, "%s=%s", row->name, value);
     }
 }
 

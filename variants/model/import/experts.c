@@ -59,7 +59,7 @@ void import_put_dense_layers(struct config_json *j, const bool *dense, int usual
         if (!dense[l])
             continue;
         if (++ranges <= MAX_LAYER_RANGES)
-            text_append(text, sizeof(text), "%s%d-%d", *text ? "," : "", first, l);
+            text_item(text, sizeof(text), "%d-%d", first, l);
     }
     if (ranges > MAX_LAYER_RANGES)
         config_json_refuse(j,

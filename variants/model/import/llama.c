@@ -117,7 +117,7 @@ void import_put_by_layer(struct config_json *j, const char *key, const bool *ful
     char text[MAX_LAYER_LIST * 32] = "";
 
     for (int l = 0; l < period; l++)
-        text_append(text, sizeof(text), "%s%.9g", l ? "," : "", full[l] ? of_full : of_window);
+        text_item(text, sizeof(text), "%.9g", full[l] ? of_full : of_window);
     config_json_put(j, key, "%s", text);
 }
 
@@ -138,7 +138,7 @@ void import_put_stack(struct config_json *j, const char *mixer, const char *word
     read_layer_types(j, word, layers, period, full);
     const int n = period_of(j, full, MAX_STACK);
     for (int l = 0; l < n; l++)
-        text_append(text, sizeof(text), "%s%s", l ? "," : "", full[l] ? "rope" : mixer);
+        text_item(text, sizeof(text), "%s", full[l] ? "rope" : mixer);
     config_json_put(j, "layer_mixers", "%s", text);
 }
 

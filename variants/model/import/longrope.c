@@ -31,7 +31,7 @@ static void put_list(struct config_json *j, const struct longrope *l, const char
 {
     const json_t *const list = json_object_get(l->how, key);
     char text[CHOICE_TEXT] = "";
-    size_t n = 0, i;
+    size_t i;
     const json_t *one;
 
     if (!json_is_array(list) || json_array_size(list) != (size_t)l->pairs) {
@@ -55,8 +55,7 @@ static void put_list(struct config_json *j, const struct longrope *l, const char
                                "complete config",
                                j->family, l->name, i, key);
         else
-            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%.9g", i ? "," : "", x);
-        CHECK(n < sizeof(text));
+            text_item(text, sizeof(text), "%.9g", x);
     }
     config_json_put(j, ours, "%s", text);
 }

@@ -129,7 +129,7 @@ static void put_numbers(struct config_json *j, const char *key, const int *at, i
     char text[MAX_CLUSTERS * 9] = "";
 
     for (int i = 0; i < count; i++)
-        text_append(text, sizeof(text), "%s%d", i ? "," : "", at[i]);
+        text_item(text, sizeof(text), "%d", at[i]);
     if (count > 0)
         config_json_put(j, key, "%s", text);
 }

@@ -44,13 +44,12 @@ struct config config_of_dense(const struct config *c)
 void dense_layers_print(char text[CHOICE_TEXT], const void *config)
 {
     const struct layer_ranges *const r = &((const struct config *)config)->dense.layers;
-    size_t n = 0;
 
     *text = '\0';
     for (int i = 0; i < r->n; i++) {
-        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%d", i ? "," : "", r->at[i].first);
+        text_item(text, CHOICE_TEXT, "%d", r->at[i].first);
         if (r->at[i].last > r->at[i].first)
-            n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "-%d", r->at[i].last);
+            text_append(text, CHOICE_TEXT, "-%d", r->at[i].last);
     }
 }
 
@@ -111,15 +110,13 @@ void dense_ffn_print(char text[CHOICE_TEXT], const void *config)
 
 enum status dense_ffn_parse(void *config, const char *text, struct err *e)
 {
-    for (int i = 0; dense_ffn_name[i]; i++)
-        if (strcmp(dense_ffn_name[i], text) == 0) {
-            ((struct config *)config)->dense.ffn = ffn_find(text);
-            return OK;
-        }
-    return fail(e, E_USAGE,
-                "dense_ffn \"%.60s\": unknown, or with numbers of its own  -> use for example "
-                "swiglu, geglu, relu, gelu",
-                text);
+    if (word_at(dense_ffn_name, text) < 0)
+        return fail(e, E_USAGE,
+                    "dense_ffn \"%.60s\": unknown, or with numbers of its own  -> use for example "
+                    "swiglu, geglu, relu, gelu",
+                    text);
+    ((struct config *)config)->dense.ffn = ffn_find(text);
+    return OK;
 }
 
 enum status dense_layers_check(const struct config *c, struct err *e)

@@ -18,12 +18,10 @@ struct hardcoded {
 static void print_centres(char text[CHOICE_TEXT], const void *numbers)
 {
     const struct hardcoded *const o = numbers;
-    size_t n = 0;
 
     *text = '\0';
     for (int i = 0; i < o->n; i++)
-        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%.9g", i ? "," : "",
-                              (double)o->centre[i]);
+        text_item(text, CHOICE_TEXT, "%.9g", (double)o->centre[i]);
 }
 
 static enum status parse_centres(void *numbers, const char *text, struct err *e)
