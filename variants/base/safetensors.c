@@ -46,19 +46,6 @@ struct span {
     struct tensor *tensor;
 };
 
-/* Every error about a file names it. */
-static enum status __attribute__((format(printf, 4, 5)))
-file_error(const char *path, struct err *e, enum status st, const char *fmt, ...)
-{
-    char what[sizeof(e->msg)];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
-    return fail(e, st, "checkpoint %s: %s", path, what);
-}
-
 enum status safetensors_fail(const struct safetensors *s, struct err *e, const char *fmt, ...)
 {
     char what[sizeof(e->msg)];
@@ -67,13 +54,13 @@ enum status safetensors_fail(const struct safetensors *s, struct err *e, const c
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    return file_error(s->path, e, E_IO, "%s", what);
+    return fail(e, E_IO, "checkpoint %s: %s", s->path, what);
 }
 
 static enum status no_memory(const char *path, struct err *e)
 {
-    return file_error(path, e, E_NOMEM,
-                      "no memory for its header  -> free some memory and try again");
+    return fail(e, E_NOMEM,
+                "checkpoint %s: no memory for its header  -> free some memory and try again", path);
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
@@ -84,27 +71,26 @@ static bool read_integer(const json_t *j, json_int_t most, json_int_t *out)
     return json_is_integer(j) && *out >= 0 && *out <= most;
 }
 
-static enum status read_shape(const char *path, struct tensor *t, const json_t *shape,
+static enum status read_shape(const struct safetensors *s, struct tensor *t, const json_t *shape,
                               struct err *e)
 {
     const size_t rank = json_array_size(shape);
 
     if (!json_is_array(shape) || rank > TENSOR_RANK)
-        return file_error(path, e, E_IO,
-                          "tensor \"%s\": shape is not a list of 0 to %d sizes" NOT_OURS, t->name,
-                          TENSOR_RANK);
+        return safetensors_fail(s, e,
+                                "tensor \"%s\": shape is not a list of 0 to %d sizes" NOT_OURS,
+                                t->name, TENSOR_RANK);
     t->rank = (int)rank;
     t->n = 1;
     for (size_t d = 0; d < rank; d++) {
         json_int_t size;
         if (!read_integer(json_array_get(shape, d), INT_MAX, &size))
-            return file_error(path, e, E_IO,
-                              "tensor \"%s\": size %zu of its shape is not in 0..%d" NOT_OURS,
-                              t->name, d, INT_MAX);
+            return safetensors_fail(s, e,
+                                    "tensor \"%s\": size %zu of its shape is not in 0..%d" NOT_OURS,
+                                    t->name, d, INT_MAX);
         if (__builtin_mul_overflow(t->n, (size_t)size, &t->n) || t->n > SIZE_MAX / sizeof(double))
-            return file_error(path, e, E_IO,
-                              "tensor \"%s\": the product of its shape overflows" NOT_OURS,
-                              t->name);
+            return safetensors_fail(
+                s, e, "tensor \"%s\": the product of its shape overflows" NOT_OURS, t->name);
         t->shape[d] = (int)size;
     }
     return OK;
@@ -129,32 +115,28 @@ static enum status read_tensor(const struct safetensors *s, struct tensor *t, st
     json_int_t begin, end;
 
     if (strlen(name) >= TENSOR_NAME)
-        return file_error(s->path, e, E_IO,
-                          "tensor \"%.32s...\": its name has %zu bytes  -> use at most %d", name,
-                          strlen(name), TENSOR_NAME - 1);
+        return safetensors_fail(s, e,
+                                "tensor \"%.32s...\": its name has %zu bytes  -> use at most %d",
+                                name, strlen(name), TENSOR_NAME - 1);
     strcpy(t->name, name);
     if (!dtype)
-        return file_error(s->path, e, E_IO, "tensor \"%s\" has no dtype" NOT_OURS, name);
+        return safetensors_fail(s, e, "tensor \"%s\" has no dtype" NOT_OURS, name);
     const struct type *const type = type_of(s, dtype);
     if (!type)
-        return file_error(s->path, e, E_IO,
-                          "tensor \"%s\" has dtype %.32s  -> convert it to F32 or I32", name,
-                          dtype);
+        return safetensors_fail(s, e, "tensor \"%s\" has dtype %.32s  -> convert it to F32 or I32",
+                                name, dtype);
     t->dtype = type->dtype;
     snprintf(t->dtype_name, sizeof(t->dtype_name), "%s", dtype);
-
-    const enum status st = read_shape(s->path, t, json_object_get(entry, "shape"), e);
-    if (st != OK)
-        return st;
+    TRY(read_shape(s, t, json_object_get(entry, "shape"), e));
     if (json_array_size(offsets) != 2 ||
         !read_integer(json_array_get(offsets, 0), INT64_MAX, &begin) ||
         !read_integer(json_array_get(offsets, 1), INT64_MAX, &end) || end < begin)
-        return file_error(s->path, e, E_IO,
-                          "tensor \"%s\": data_offsets are not [begin, end]" NOT_OURS, name);
+        return safetensors_fail(s, e, "tensor \"%s\": data_offsets are not [begin, end]" NOT_OURS,
+                                name);
     if (type->bytes && (size_t)(end - begin) != t->n * type->bytes)
-        return file_error(s->path, e, E_IO,
-                          "tensor \"%s\": shape needs %zu bytes, data_offsets give %zu" NOT_OURS,
-                          name, t->n * type->bytes, (size_t)(end - begin));
+        return safetensors_fail(
+            s, e, "tensor \"%s\": shape needs %zu bytes, data_offsets give %zu" NOT_OURS, name,
+            t->n * type->bytes, (size_t)(end - begin));
     *span = (struct span){(size_t)begin, (size_t)end, t};
     return OK;
 }
@@ -176,21 +158,20 @@ static enum status place_tensors(const struct safetensors *s, struct span *spans
     qsort(spans, (size_t)s->n_tensors, sizeof(*spans), by_begin);
     for (int i = 0; i < s->n_tensors; i++) {
         if (spans[i].begin != at)
-            return file_error(s->path, e, E_IO,
-                              "tensor \"%s\" begins at %zu, the one before it ends at %zu"
-                              "  -> store tensors back to back",
-                              spans[i].tensor->name, spans[i].begin, at);
+            return safetensors_fail(s, e,
+                                    "tensor \"%s\" begins at %zu, the one before it ends at %zu"
+                                    "  -> store tensors back to back",
+                                    spans[i].tensor->name, spans[i].begin, at);
         at = spans[i].end;
     }
     if (data_at + at != s->size)
-        return file_error(s->path, e, E_IO,
-                          "header says %zu bytes, file has %zu  -> give the whole file",
-                          data_at + at, s->size);
+        return safetensors_fail(s, e, "header says %zu bytes, file has %zu  -> give the whole file",
+                                data_at + at, s->size);
     if (s->n_tensors > 0 && !s->published && data_at % ELEMENT_BYTES != 0)
-        return file_error(s->path, e, E_IO,
-                          "data begins at byte %zu, not a multiple of %d"
-                          "  -> pad the header with spaces to a multiple of 8",
-                          data_at, ELEMENT_BYTES);
+        return safetensors_fail(s, e,
+                                "data begins at byte %zu, not a multiple of %d"
+                                "  -> pad the header with spaces to a multiple of 8",
+                                data_at, ELEMENT_BYTES);
     for (int i = 0; i < s->n_tensors; i++)
         spans[i].tensor->data = s->map + data_at + spans[i].begin;
     return OK;
@@ -204,7 +185,7 @@ static enum status read_meta(struct safetensors *s, json_t *meta, struct err *e)
     int i = 0;
 
     if (!json_is_object(meta))
-        return file_error(s->path, e, E_IO, SAFETENSORS_META " is not an object" NOT_OURS);
+        return safetensors_fail(s, e, SAFETENSORS_META " is not an object" NOT_OURS);
     s->meta = calloc(2 * n + 1, sizeof(*s->meta));
     s->asked_meta = calloc(n + 1, sizeof(*s->asked_meta));
     if (!s->meta || !s->asked_meta)
@@ -213,7 +194,7 @@ static enum status read_meta(struct safetensors *s, json_t *meta, struct err *e)
     json_object_foreach(meta, key, value)
     {
         if (!json_is_string(value))
-            return file_error(s->path, e, E_IO, "metadata \"%.64s\" is not a string" NOT_OURS, key);
+            return safetensors_fail(s, e, "metadata \"%.64s\" is not a string" NOT_OURS, key);
         s->meta[i] = strdup(key);
         s->meta[i + 1] = strdup(json_string_value(value));
         if (!s->meta[i] || !s->meta[i + 1])
@@ -229,17 +210,14 @@ static enum status read_entries(struct safetensors *s, struct span *spans, json_
 {
     const char *name;
     json_t *entry;
-    enum status st = OK;
 
     json_object_foreach(header, name, entry)
     {
         const int n = s->n_tensors;
         if (strcmp(name, SAFETENSORS_META) == 0)
-            st = read_meta(s, entry, e);
+            TRY(read_meta(s, entry, e));
         else
-            st = read_tensor(s, &s->tensors[s->n_tensors++], &spans[n], name, entry, e);
-        if (st != OK)
-            return st;
+            TRY(read_tensor(s, &s->tensors[s->n_tensors++], &spans[n], name, entry, e));
     }
     return OK;
 }
@@ -248,7 +226,7 @@ static enum status read_entries(struct safetensors *s, struct span *spans, json_
 static enum status read_all(struct safetensors *s, json_t *header, size_t data_at, struct err *e)
 {
     if (!json_is_object(header))
-        return file_error(s->path, e, E_IO, "header is not a JSON object" NOT_OURS);
+        return safetensors_fail(s, e, "header is not a JSON object" NOT_OURS);
     s->tensors = calloc(json_object_size(header) + 1, sizeof(*s->tensors));
     s->asked_tensor = calloc(json_object_size(header) + 1, sizeof(*s->asked_tensor));
     struct span *const spans = calloc(json_object_size(header) + 1, sizeof(*spans));
@@ -271,24 +249,24 @@ static enum status read_header(struct safetensors *s, struct err *e)
     memcpy(&length, s->map, sizeof(length));
     length = le64toh(length);
     if (is_lfs_pointer(s->map, s->size))
-        return file_error(s->path, e, E_IO, LFS_POINTER_SAYS);
+        return safetensors_fail(s, e, LFS_POINTER_SAYS);
     if (length > HEADER_MAX)
-        return file_error(s->path, e, E_IO,
-                          "not a safetensors file: header of %llu bytes, the limit is %d  -> give "
-                          "a safetensors file",
-                          (unsigned long long)length, HEADER_MAX);
+        return safetensors_fail(
+            s, e,
+            "not a safetensors file: header of %llu bytes, the limit is %d  -> give "
+            "a safetensors file",
+            (unsigned long long)length, HEADER_MAX);
     if (length > s->size - LENGTH_FIELD)
-        return file_error(s->path, e, E_IO,
-                          "header says %zu bytes, file has %zu  -> give the whole file",
-                          (size_t)length + LENGTH_FIELD, s->size);
+        return safetensors_fail(s, e, "header says %zu bytes, file has %zu  -> give the whole file",
+                                (size_t)length + LENGTH_FIELD, s->size);
 
     json_t *header = json_read((const char *)s->map + LENGTH_FIELD, (size_t)length,
                                JSON_REJECT_DUPLICATES, &why);
     if (!header && errno == ENOMEM)
         return no_memory(s->path, e);
     if (!header)
-        return file_error(s->path, e, E_IO, "header is not JSON at its byte %d: %s" NOT_OURS,
-                          why.position, why.text);
+        return safetensors_fail(s, e, "header is not JSON at its byte %d: %s" NOT_OURS,
+                                why.position, why.text);
     const enum status st = read_all(s, header, LENGTH_FIELD + (size_t)length, e);
     json_decref(header);
     return st;
@@ -302,24 +280,23 @@ static enum status map_file(struct safetensors *s, struct err *e)
     const int fd = open(s->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
     if (fd < 0 || fstat(fd, &info) != 0) {
-        st = file_error(s->path, e, E_IO, "cannot open: %s  -> check the path", strerror(errno));
+        st = safetensors_fail(s, e, "cannot open: %s  -> check the path", strerror(errno));
         goto out;
     }
     if (!S_ISREG(info.st_mode)) {
-        st = file_error(s->path, e, E_IO,
-                        "not a regular file  -> give the path of a .safetensors file");
+        st = safetensors_fail(s, e, "not a regular file  -> give the path of a .safetensors file");
         goto out;
     }
     s->size = (size_t)info.st_size;
     if (s->size < LENGTH_FIELD) {
-        st = file_error(s->path, e, E_IO, "not a safetensors file: %zu bytes are too few" NOT_OURS,
-                        s->size);
+        st = safetensors_fail(s, e, "not a safetensors file: %zu bytes are too few" NOT_OURS,
+                              s->size);
         goto out;
     }
     void *map = mmap(NULL, s->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
-        st = file_error(s->path, e, E_IO, "cannot map %zu bytes: %s  -> free some memory", s->size,
-                        strerror(errno));
+        st = safetensors_fail(s, e, "cannot map %zu bytes: %s  -> free some memory", s->size,
+                              strerror(errno));
     else
         s->map = map;
 out:
@@ -427,10 +404,9 @@ enum status safetensors_i64(const struct safetensors *s, const char *key, int64_
     const bool fits = json_is_integer(j) && value >= lo && value <= hi;
     json_decref(j);
     if (!fits)
-        return file_error(s->path, e, E_IO,
-                          "metadata %s is \"%.64s\"  -> it must be a whole number in %" PRId64
-                          "..%" PRId64,
-                          key, text, lo, hi);
+        return safetensors_fail(
+            s, e, "metadata %s is \"%.64s\"  -> it must be a whole number in %" PRId64 "..%" PRId64,
+            key, text, lo, hi);
     *out = value;
     return OK;
 }
@@ -457,8 +433,8 @@ enum status safetensors_real(const struct safetensors *s, const char *key, doubl
     if (!j && errno == ENOMEM)
         return no_memory(s->path, e);
     if (!j)
-        return file_error(s->path, e, E_IO,
-                          "metadata %s is \"%.64s\"  -> it must be a finite number", key, text);
+        return safetensors_fail(s, e, "metadata %s is \"%.64s\"  -> it must be a finite number",
+                                key, text);
     *out = json_real_value(j);
     json_decref(j);
     return OK;
