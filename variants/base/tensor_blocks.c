@@ -66,43 +66,29 @@ static void q8_0(float *to, const unsigned char *block)
         to[i] = d * (float)(int8_t)block[2 + i];
 }
 
-static void q4_0(float *to, const unsigned char *block)
-{
-    const float d = half_at(block);
-
-    for (int i = 0; i < SMALL; i++)
-        to[i] = d * (float)(of_halves(block + 2, i, SMALL / 2) - 8);
-}
-
-static void q4_1(float *to, const unsigned char *block)
-{
-    const float d = half_at(block), m = half_at(block + 2);
-
-    for (int i = 0; i < SMALL; i++)
-        to[i] = d * (float)of_halves(block + 4, i, SMALL / 2) + m;
-}
-
 /* Five bits: the fifth ones first. */
 static int of_five(const unsigned char *q, int i)
 {
     return of_halves(q + 4, i, SMALL / 2) | (q[i / 8] >> i % 8 & 1) << 4;
 }
 
-static void q5_0(float *to, const unsigned char *block)
+/* Of four bits or five: d times numbers less half of what there are, or times numbers, plus m. */
+static void of_bits(float *to, const unsigned char *block, bool five, bool shifted)
 {
-    const float d = half_at(block);
+    const float d = half_at(block), m = shifted ? half_at(block + 2) : 0;
+    const unsigned char *const q = block + (shifted ? 4 : 2);
+    const int zero = shifted ? 0 : five ? 16 : 8;
 
-    for (int i = 0; i < SMALL; i++)
-        to[i] = d * (float)(of_five(block + 2, i) - 16);
+    for (int i = 0; i < SMALL; i++) {
+        const float x = d * (float)((five ? of_five(q, i) : of_halves(q, i, SMALL / 2)) - zero);
+        to[i] = shifted ? x + m : x;
+    }
 }
 
-static void q5_1(float *to, const unsigned char *block)
-{
-    const float d = half_at(block), m = half_at(block + 2);
-
-    for (int i = 0; i < SMALL; i++)
-        to[i] = d * (float)of_five(block + 4, i) + m;
-}
+static void q4_0(float *to, const unsigned char *block) { of_bits(to, block, false, false); }
+static void q4_1(float *to, const unsigned char *block) { of_bits(to, block, false, true); }
+static void q5_0(float *to, const unsigned char *block) { of_bits(to, block, true, false); }
+static void q5_1(float *to, const unsigned char *block) { of_bits(to, block, true, true); }
 
 static const int8_t table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                  1,    13,   25,  38,  53,  69,  89,  113};
