@@ -9,6 +9,7 @@
  * for, and it is a part of attention, which has no list. */
 #include "dextra.h"
 #include "linear.h"
+#include "norm.h"
 #include "parts.h"
 #include "variants/base/loops.h"
 
@@ -173,15 +174,8 @@ static void finish(const struct engine *g, const struct config *c, const struct 
     if (t->shuffle)
         shuffle(result.sum, z, rows, t->out, t->groups, false, g->threads);
     if (t->norm)
-        g->ops.norm(&(struct norm){.kind = NORM_LAYER,
-                                   .y = result.normed,
-                                   .x = result.sum,
-                                   .weight = w[2].data,
-                                   .bias = w[3].data,
-                                   .rows = rows * t->groups,
-                                   .n = t->out / t->groups,
-                                   .eps = c->ln_eps,
-                                   .threads = g->threads});
+        layer_norm(g, &w[2], result.normed, result.sum, rows * t->groups, t->out / t->groups,
+                   c->ln_eps);
     if (t->act)
         g->ops.act(&(struct act){.kind = dextra_act(c),
                                  .y = result.y,
@@ -205,18 +199,8 @@ static float *finish_backward(const struct engine *g, const struct config *c, co
                                            .n = t->out,
                                            .threads = g->threads});
     if (t->norm)
-        g->ops.norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
-                                             .d_x = d_y,
-                                             .d_weight = w[2].grad,
-                                             .d_bias = w[3].grad,
-                                             .d_y = d_y,
-                                             .x = result.sum,
-                                             .weight = w[2].data,
-                                             .stats = stats,
-                                             .rows = rows * t->groups,
-                                             .n = t->out / t->groups,
-                                             .eps = c->ln_eps,
-                                             .threads = g->threads});
+        layer_norm_grad(g, &w[2], d_y, d_y, result.sum, stats, rows * t->groups, t->out / t->groups,
+                        c->ln_eps);
     if (t->shuffle)
         shuffle(d_z, d_y, rows, t->out, t->groups, true, g->threads);
     else

@@ -139,16 +139,14 @@ static void sigtanh_params(const struct config *c, const char *prefix, struct pa
 static void sigtanh_forward(const struct engine *g, const struct config *c, const struct param *w,
                             float *out, const float *x, float *y, int rows, float *work)
 {
-    const struct gemm p = linear_product(g, &w[ST_WG], work, y, rows);
-
-    g->ops.gemm(&p);
+    linear_apply(g, &w[ST_WG], work, y, rows);
     g->ops.gate(&(struct gate_op){.kind = GATE_SIGTANH,
                                   .out = out,
                                   .x = x,
                                   .a = work,
                                   .c = work + c->D,
                                   .b = w[ST_BG].data,
-                                  .ld = p.ldc,
+                                  .ld = 2 * (ptrdiff_t)c->D,
                                   .rows = rows,
                                   .n = c->D,
                                   .threads = g->threads});
@@ -197,9 +195,8 @@ static void gru_forward(const struct engine *g, const struct config *c, const st
                         float *out, const float *x, float *y, int rows, float *work)
 {
     const struct gru_work k = gru_work(c, work, rows);
-    const struct gemm of_y = linear_product(g, &w[GRU_WR], k.r, y, rows);
 
-    g->ops.gemm(&of_y);
+    linear_apply(g, &w[GRU_WR], k.r, y, rows);
     gru_add(g, c, &w[GRU_UR], k.r, x, rows,
             (struct gate_op){.kind = GATE_RESET, .out = k.rx, .x = x, .a = k.r});
     gru_add(

@@ -111,6 +111,5 @@ GATE_BACKWARD(gru)
         rows);
     gru_unadd(g, c, &w[GRU_UR], p, 1, k.r, x, rows);
     linear_backward(g, &w[GRU_WR], NULL, d_y, k.r, y, rows, 0);
-    g->ops.act(&(struct act){
-        .y = d_x, .x = d_x, .add = p, .rows = rows, .n = c->D, .threads = g->threads});
+    rows_add(g, d_x, p, rows, c->D);
 }

@@ -22,6 +22,13 @@ struct gemm linear_product(const struct engine *g, const struct param *w, float 
     return p;
 }
 
+void linear_apply(const struct engine *g, const struct param *w, float *y, const float *x, int rows)
+{
+    const struct gemm p = linear_product(g, w, y, x, rows);
+
+    g->ops.gemm(&p);
+}
+
 void linear_forward(const struct engine *g, const struct param *w, const struct param *bias,
                     float *y, const float *x, int rows, struct act epilogue)
 {
@@ -42,6 +49,12 @@ void linear_epilogue(const struct engine *g, struct act epilogue, const float *x
     epilogue.n = n;
     epilogue.threads = g->threads;
     g->ops.act(&epilogue);
+}
+
+void rows_add(const struct engine *g, float *to, const float *x, int rows, int n)
+{
+    g->ops.act(
+        &(struct act){.y = to, .x = to, .add = x, .rows = rows, .n = n, .threads = g->threads});
 }
 
 struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,

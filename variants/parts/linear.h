@@ -13,6 +13,8 @@ void linear_narrow(struct gemm *p, const struct param *w);
 /* y [rows,out] = x W^T */
 struct gemm linear_product(const struct engine *g, const struct param *w, float *y, const float *x,
                            int rows);
+void linear_apply(const struct engine *g, const struct param *w, float *y, const float *x,
+                  int rows);
 /* epilogue.y [rows,out] = f(x W^T + bias) + epilogue.add. The caller sets kind, y and add of
  * `epilogue`; bias may be NULL; y is work space if epilogue.y is elsewhere. */
 void linear_forward(const struct engine *g, const struct param *w, const struct param *bias,
@@ -20,6 +22,9 @@ void linear_forward(const struct engine *g, const struct param *w, const struct 
 
 /* Where no product comes last: epilogue.y [rows,n] = f(x) + epilogue.add. */
 void linear_epilogue(const struct engine *g, struct act epilogue, const float *x, int rows, int n);
+
+/* to [rows,n] += x */
+void rows_add(const struct engine *g, float *to, const float *x, int rows, int n);
 
 /* dW [out,in] += d_y^T x over `rows` rows. */
 struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,

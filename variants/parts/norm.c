@@ -164,3 +164,36 @@ void norm_input_grad(const struct engine *g, const struct config *c, const struc
     else
         backward(g, c, w, d_x, d_y, x, stats, rows, false);
 }
+
+/* ---- a layer norm ------------------------------------------------------------------------- */
+
+void layer_norm(const struct engine *g, const struct param *w, float *y, const float *x, int rows,
+                int n, float eps)
+{
+    g->ops.norm(&(struct norm){.kind = NORM_LAYER,
+                               .y = y,
+                               .x = x,
+                               .weight = w[0].data,
+                               .bias = w[1].data,
+                               .rows = rows,
+                               .n = n,
+                               .eps = eps,
+                               .threads = g->threads});
+}
+
+void layer_norm_grad(const struct engine *g, const struct param *w, float *d_x, const float *d_y,
+                     const float *x, float *stats, int rows, int n, float eps)
+{
+    g->ops.norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
+                                         .d_x = d_x,
+                                         .d_weight = w[0].grad,
+                                         .d_bias = w[1].grad,
+                                         .d_y = d_y,
+                                         .x = x,
+                                         .weight = w[0].data,
+                                         .stats = stats,
+                                         .rows = rows,
+                                         .n = n,
+                                         .eps = eps,
+                                         .threads = g->threads});
+}

@@ -23,6 +23,11 @@ void norm_apply(const struct engine *g, const struct config *c, const struct par
  * calls. stats [NORM_STATS * rows] is work space. */
 void norm_backward(const struct engine *g, const struct config *c, const struct param *w,
                    float *d_x, const float *d_y, const float *x, float *stats, int rows, int of);
+/* A layer norm of rows of n with weights and biases w[0] and w[1], whatever the model's kind is. */
+void layer_norm(const struct engine *g, const struct param *w, float *y, const float *x, int rows,
+                int n, float eps);
+void layer_norm_grad(const struct engine *g, const struct param *w, float *d_x, const float *d_y,
+                     const float *x, float *stats, int rows, int n, float eps);
 /* Without the parameters' gradients. */
 void norm_input_grad(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, const float *d_y, const float *x, float *stats, int rows);

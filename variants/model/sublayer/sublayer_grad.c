@@ -6,15 +6,10 @@
 #include "sublayer_inner.h"
 #include "sublayer_skip.h"
 #include "variants/base/loops.h"
+#include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
 #include <string.h>
-
-static void add(const struct engine *g, float *dst, const float *x, int rows, int n)
-{
-    g->ops.act(
-        &(struct act){.y = dst, .x = dst, .add = x, .rows = rows, .n = n, .threads = g->threads});
-}
 
 /* ---- from the stream to f ----------------------------------------------------------------- */
 
@@ -129,8 +124,8 @@ static void add_new_rows(const struct engine *g, float *d, const float *d_in,
     const int M = from.M - skip, at_once = M ? 1 : from.B;
 
     for (int b = 0; b < from.B; b += at_once)
-        add(g, d + (ptrdiff_t)b * from.L * D, d_in + ((ptrdiff_t)b * (M + from.L) + M) * D,
-            at_once * from.L, D);
+        rows_add(g, d + (ptrdiff_t)b * from.L * D, d_in + ((ptrdiff_t)b * (M + from.L) + M) * D,
+                 at_once * from.L, D);
 }
 
 void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *w, float *d, int B,

@@ -128,9 +128,7 @@ void rnn_run(const struct rnn *r)
     for (int s = 0; s < r->window; s++) {
         if (s) { /* the first state is zero */
             float *const h = r->h + (ptrdiff_t)s * r->step * r->D * r->gates;
-            const struct gemm product =
-                linear_product(r->g, &r->w[RNN_W_HH], h, rnn_state(r, s - 1), r->B * r->L);
-            r->g->ops.gemm(&product);
+            linear_apply(r->g, &r->w[RNN_W_HH], h, rnn_state(r, s - 1), r->B * r->L);
         }
         for (int part = 0; part < 2 * r->B; part++) {
             const struct rnn_step cell = rnn_step_at(r, s, part / 2, part % 2);

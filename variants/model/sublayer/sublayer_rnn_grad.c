@@ -41,12 +41,7 @@ static void scatter(const struct rnn *r, int s, float *d_x, const float *side)
         if (padded)
             linear_bias_grad(r->g, &r->w[RNN_B_IH], from, padded);
         if (padded < r->L)
-            r->g->ops.act(&(struct act){.y = to,
-                                        .x = to,
-                                        .add = from + (ptrdiff_t)padded * width,
-                                        .rows = r->L - padded,
-                                        .n = width,
-                                        .threads = r->g->threads});
+            rows_add(r->g, to, from + (ptrdiff_t)padded * width, r->L - padded, width);
     }
 }
 

@@ -86,8 +86,7 @@ static void plain_forward(const struct engine *g, const struct config *c, const 
 
     if (keep && c->ffn->act != ACT_RELU) {
         float *pre = work + units(c, rows);
-        const struct gemm product = linear_product(g, f.w1, pre, x, rows);
-        g->ops.gemm(&product);
+        linear_apply(g, f.w1, pre, x, rows);
         g->ops.act(&(struct act){.kind = c->ffn->act,
                                  .y = hidden,
                                  .x = pre,

@@ -56,9 +56,8 @@ static void gated_forward(const struct engine *g, const struct config *c, const 
 {
     const struct gated f = gated_of(c, w);
     float *hidden = work, *pre = work + units(c, rows);
-    const struct gemm product = linear_product(g, f.wg, pre, x, rows);
 
-    g->ops.gemm(&product);
+    linear_apply(g, f.wg, pre, x, rows);
     g->ops.glu(&(struct glu){.kind = c->ffn->act,
                              .y = hidden,
                              .a = pre,

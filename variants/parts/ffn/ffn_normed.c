@@ -8,6 +8,7 @@
  * Dropped units are normalised with the others, as in the authors' program. */
 #include "variants/parts/dropout.h"
 #include "variants/parts/linear.h"
+#include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
 struct normed {
@@ -61,9 +62,8 @@ static void normed_forward(const struct engine *g, const struct config *c, const
     const struct normed f = normed_of(c, w);
     float *const normed = work, *const hidden = work + units(c, rows);
     float *const pre = keep ? hidden + units(c, rows) : hidden;
-    const struct gemm product = linear_product(g, f.w1, pre, x, rows);
 
-    g->ops.gemm(&product);
+    linear_apply(g, f.w1, pre, x, rows);
     g->ops.act(&(struct act){.kind = ACT_SWISH,
                              .y = hidden,
                              .x = pre,
@@ -72,15 +72,7 @@ static void normed_forward(const struct engine *g, const struct config *c, const
                              .n = c->F,
                              .threads = g->threads});
     dropout(drop, DROP_HIDDEN, hidden, units(c, rows), g->threads);
-    g->ops.norm(&(struct norm){.kind = NORM_LAYER,
-                               .y = normed,
-                               .x = hidden,
-                               .weight = f.norm[0].data,
-                               .bias = f.norm[1].data,
-                               .rows = rows,
-                               .n = c->F,
-                               .eps = c->ln_eps,
-                               .threads = g->threads});
+    layer_norm(g, f.norm, normed, hidden, rows, c->F, c->ln_eps);
     linear_forward(g, f.w2, f.b2, y, normed, rows, epilogue);
 }
 
@@ -94,18 +86,7 @@ static void normed_backward(const struct engine *g, const struct config *c, cons
     float *const d = grad_work;
 
     linear_backward(g, f.w2, c->ffn_bias ? f.b2 : NULL, d, d_y, normed, rows, 0);
-    g->ops.norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
-                                         .d_x = d,
-                                         .d_weight = f.norm[0].grad,
-                                         .d_bias = f.norm[1].grad,
-                                         .d_y = d,
-                                         .x = hidden,
-                                         .weight = f.norm[0].data,
-                                         .stats = grad_work + units(c, rows),
-                                         .rows = rows,
-                                         .n = c->F,
-                                         .eps = c->ln_eps,
-                                         .threads = g->threads});
+    layer_norm_grad(g, f.norm, d, d, hidden, grad_work + units(c, rows), rows, c->F, c->ln_eps);
     dropout(drop, DROP_HIDDEN, d, units(c, rows), g->threads);
     g->ops.act_grad(&(struct act_grad){.kind = ACT_SWISH,
                                        .d_x = d,

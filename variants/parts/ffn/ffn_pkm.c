@@ -15,6 +15,7 @@
  * backward; only rows of values that were chosen have a gradient. */
 #include "variants/parts/dropout.h"
 #include "variants/parts/linear.h"
+#include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -225,15 +226,7 @@ static void ask(const struct engine *g, const struct config *c, const struct ten
 {
     linear_forward(g, t->query, t->bias, w->raw, x, rows, (struct act){.y = w->raw});
     if (t->ln)
-        g->ops.norm(&(struct norm){.kind = NORM_LAYER,
-                                   .y = w->q,
-                                   .x = w->raw,
-                                   .weight = t->ln[0].data,
-                                   .bias = t->ln[1].data,
-                                   .rows = rows * halves(c),
-                                   .n = pkm_of(c)->half,
-                                   .eps = LN_EPS,
-                                   .threads = g->threads});
+        layer_norm(g, t->ln, w->q, w->raw, rows * halves(c), pkm_of(c)->half, LN_EPS);
     for (int half = 0; half < halves(c); half++) {
         const struct gemm product = key_product(g, c, t, w, half, rows);
         g->ops.gemm(&product);
@@ -395,18 +388,7 @@ static void pkm_backward(const struct engine *g, const struct config *c, const s
     scores_grad(g, c, &w, d_s, d_p, rows);
     keys_grad(g, c, &t, &w, d_q, d_s, rows);
     if (t.ln)
-        g->ops.norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
-                                             .d_x = d_q,
-                                             .d_weight = t.ln[0].grad,
-                                             .d_bias = t.ln[1].grad,
-                                             .d_y = d_q,
-                                             .x = w.raw,
-                                             .weight = t.ln[0].data,
-                                             .stats = stats,
-                                             .rows = rows * halves(c),
-                                             .n = k->half,
-                                             .eps = LN_EPS,
-                                             .threads = g->threads});
+        layer_norm_grad(g, t.ln, d_q, d_q, w.raw, stats, rows * halves(c), k->half, LN_EPS);
     linear_backward(g, t.query, t.bias, d_x, d_q, x, rows, 0);
 }
 

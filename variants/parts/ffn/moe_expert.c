@@ -88,13 +88,6 @@ static const float *bias_of(const struct moe_expert *x, const struct param *bias
     return x->bias ? bias->data : NULL;
 }
 
-static void product(const struct engine *g, const struct param *w, float *y, const float *x, int n)
-{
-    const struct gemm p = linear_product(g, w, y, x, n);
-
-    g->ops.gemm(&p);
-}
-
 static struct glu gated(const struct engine *g, const struct config *c, const struct moe_expert *x)
 {
     return (struct glu){.kind = moe_act(c),
@@ -115,8 +108,8 @@ void moe_expert_hidden(const struct engine *g, const struct config *c, const str
 {
     if (x->gated) {
         const struct glu units = gated(g, c, x);
-        product(g, &x->wg, x->pre, x->in, x->n);
-        product(g, &x->w1, x->pre + (ptrdiff_t)x->n * x->F, x->in, x->n);
+        linear_apply(g, &x->wg, x->pre, x->in, x->n);
+        linear_apply(g, &x->w1, x->pre + (ptrdiff_t)x->n * x->F, x->in, x->n);
         g->ops.glu(&units);
         return;
     }
@@ -125,7 +118,7 @@ void moe_expert_hidden(const struct engine *g, const struct config *c, const str
                        (struct act){.kind = moe_act(c), .y = x->hidden});
         return;
     }
-    product(g, &x->w1, x->pre, x->in, x->n);
+    linear_apply(g, &x->w1, x->pre, x->in, x->n);
     g->ops.act(&(struct act){.kind = moe_act(c),
                              .y = x->hidden,
                              .x = x->pre,

@@ -4,6 +4,7 @@
  * per head, depend on the weights only; they are computed when these change and added to every
  * sequence's scores. Optionally with T5's bias (TUPE-R). */
 #include "pos_t5.h"
+#include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -138,15 +139,7 @@ static void tupe_build_tables(const struct pos_call *call)
     struct attn *const a = call->a;
     const struct table t = table_of(c, a);
 
-    g->ops.norm(&(struct norm){.kind = NORM_LAYER,
-                               .y = t.p,
-                               .x = layer[POS].data,
-                               .weight = layer[LN_WEIGHT].data,
-                               .bias = layer[LN_BIAS].data,
-                               .rows = t.K,
-                               .n = c->D,
-                               .eps = c->ln_eps,
-                               .threads = g->threads});
+    layer_norm(g, &layer[LN_WEIGHT], t.p, layer[POS].data, t.K, c->D, c->ln_eps);
     map(g, c, &t, &layer[UQ], t.q);
     map(g, c, &t, &layer[UK], t.k);
     for (int h = 0; h < c->H; h++)
@@ -220,18 +213,8 @@ static void tupe_build_tables_grad(const struct pos_call *call)
     scores_grad(g, c, &t, &of);
     map_grad(g, c, &t, &of, &layer[UQ], of.q, false);
     map_grad(g, c, &t, &of, &layer[UK], of.k, true);
-    g->ops.norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
-                                         .d_x = of.p,
-                                         .d_weight = layer[LN_WEIGHT].grad,
-                                         .d_bias = layer[LN_BIAS].grad,
-                                         .d_y = of.p,
-                                         .x = layer[POS].data,
-                                         .weight = layer[LN_WEIGHT].data,
-                                         .stats = of.T + table_floats(c, t.K),
-                                         .rows = t.K,
-                                         .n = c->D,
-                                         .eps = c->ln_eps,
-                                         .threads = g->threads});
+    layer_norm_grad(g, &layer[LN_WEIGHT], of.p, of.p, layer[POS].data, of.T + table_floats(c, t.K),
+                    t.K, c->D, c->ln_eps);
     for (ptrdiff_t e = 0; e < (ptrdiff_t)t.K * c->D; e++)
         layer[POS].grad[e] += of.p[e];
     with_bias(call, pos_t5.build_tables_grad);
