@@ -37,11 +37,20 @@ struct seq_rows {
     ptrdiff_t stride;
 };
 
+/* So many floats of each of B sequences. */
+void rows_copy(struct seq_rows to, struct seq_rows from, int B, size_t floats);
+
+/* Row `row` of a cache and those behind it, of which the first M are remembered. */
+static inline struct seq_rows cache_from(const struct cache *c, ptrdiff_t row)
+{
+    return (struct seq_rows){cache_rows(c, 0) + row * c->n, cache_stride(c)};
+}
+
 /* Where so many new rows of a cache go. */
 static inline struct seq_rows cache_new_rows(struct cache *c, int rows)
 {
     cache_reserve(c, rows);
-    return (struct seq_rows){cache_rows(c, 0) + (ptrdiff_t)c->M * c->n, cache_stride(c)};
+    return cache_from(c, c->M);
 }
 
 /* ---- work space --------------------------------------------------------------------------- */

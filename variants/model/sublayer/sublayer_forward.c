@@ -88,16 +88,19 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     return s->kind->bind ? s->kind->bind(s, g, max, a, e) : OK;
 }
 
+void rows_copy(struct seq_rows to, struct seq_rows from, int B, size_t floats)
+{
+    for (int b = 0; b < B; b++)
+        memcpy(to.at + b * to.stride, from.at + b * from.stride, floats * sizeof(float));
+}
+
 /* Copy x after the remembered rows. */
 static void join(const struct engine *g, struct sublayer *s, const float *x, int B, int L)
 {
     struct cache *const cache = &s->memory;
     const ptrdiff_t n = (ptrdiff_t)L * cache->n;
 
-    cache_reserve(cache, L);
-    for (int b = 0; b < B; b++)
-        memcpy(cache_rows(cache, b) + (ptrdiff_t)cache->M * cache->n, x + b * n,
-               sizeof(float) * (size_t)n);
+    rows_copy(cache_new_rows(cache, L), (struct seq_rows){(float *)x, n}, B, (size_t)n);
     if (compresses(s))
         compressed_prepare(g, s, B, L);
 }
@@ -126,21 +129,14 @@ void sublayer_left(const struct engine *g, struct sublayer *s, struct work *w, c
     s->n_left = s->left ? L : 0;
 }
 
-static void write_over(struct cache *to, const float *rows, int L)
-{
-    const ptrdiff_t n = (ptrdiff_t)L * to->n;
-
-    for (int b = 0; b < to->B; b++)
-        memcpy(cache_rows(to, b) + (ptrdiff_t)to->M * to->n, rows + b * n,
-               sizeof(float) * (size_t)n);
-}
-
 void sublayer_commit(struct sublayer *s, int L)
 {
-    if (s->n_left) {
-        CHECK(s->n_left == L);
-        write_over(&s->memory, s->left, L);
-    }
+    struct cache *const m = &s->memory;
+    const ptrdiff_t n = (ptrdiff_t)L * m->n;
+
+    CHECK(!s->n_left || s->n_left == L);
+    if (s->n_left) /* write over the rows that entered */
+        rows_copy(cache_from(m, m->M), (struct seq_rows){s->left, n}, m->B, (size_t)n);
     if (compresses(s))
         compressed_commit(s, L);
     else if (s->keeps)
@@ -163,7 +159,7 @@ struct sublayer_input sublayer_entered(const struct sublayer *s, const float *x,
     struct sublayer_input from = {{(float *)x, (ptrdiff_t)L * s->c->D}, B, 0, L};
 
     if (s->keeps) {
-        from.at = (struct seq_rows){cache_rows(&s->memory, 0), cache_stride(&s->memory)};
+        from.at = cache_from(&s->memory, 0);
         from.M = s->memory.M;
     }
     return from;

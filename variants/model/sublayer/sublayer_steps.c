@@ -174,14 +174,6 @@ static struct attn_need scratch_of(const struct sublayer *s, const struct engine
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* Copy so many floats of each sequence. */
-static void copy_rows(float *to, ptrdiff_t to_stride, const float *from, ptrdiff_t from_stride,
-                      int B, size_t floats)
-{
-    for (int b = 0; b < B; b++)
-        memcpy(to + b * to_stride, from + b * from_stride, floats * sizeof(float));
-}
-
 static struct steps_run run_of(const struct engine *g, struct sublayer *s, const struct work *w,
                                struct sublayer_input from)
 {
@@ -222,7 +214,7 @@ static struct steps_run run_of(const struct engine *g, struct sublayer *s, const
         r.x += from.M * D;
     }
     if (steps_keep_rows(s)) {
-        copy_rows(w->array[ROWS], row, from.at.at, from.at.stride, from.B, (size_t)row);
+        rows_copy((struct seq_rows){w->array[ROWS], row}, from.at, from.B, (size_t)row);
         r.x = w->array[ROWS];
     }
     steps_caches_reserve(s, from.L, r.cache);
@@ -237,26 +229,27 @@ static const float *new_results(const struct sublayer *s, const struct work *w,
                                 const struct steps_run *r, struct sublayer_input from)
 {
     const struct steps *const t = &s->state.steps.steps;
-    const float *const all = steps_matrix(t, r, t->result).at;
+    float *const all = steps_matrix(t, r, t->result).at;
     const ptrdiff_t n = t->value[t->result].width;
 
     if (!steps_keep_rows(s))
         return all;
-    copy_rows(w->array[RESULT], from.L * n, all + from.M * n, r->L * n, from.B,
-              (size_t)(from.L * n));
+    rows_copy((struct seq_rows){w->array[RESULT], from.L * n},
+              (struct seq_rows){all + from.M * n, r->L * n}, from.B, (size_t)(from.L * n));
     return w->array[RESULT];
 }
 
 /* Into the result's gradient from that of its new rows; those of memory have none. */
 static void put_new_grads(const struct sublayer *s, const struct steps_run *r,
-                          struct sublayer_input from, const float *d_new)
+                          struct sublayer_input from, float *d_new)
 {
     const struct steps *const t = &s->state.steps.steps;
     const ptrdiff_t n = t->value[t->result].width;
     float *const all = steps_gradient(t, r, t->result).at;
 
     memset(all, 0, sizeof(float) * (size_t)(from.B * r->L * n));
-    copy_rows(all + from.M * n, r->L * n, d_new, from.L * n, from.B, (size_t)(from.L * n));
+    rows_copy((struct seq_rows){all + from.M * n, r->L * n}, (struct seq_rows){d_new, from.L * n},
+              from.B, (size_t)(from.L * n));
 }
 
 static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -305,7 +298,8 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     steps_backward(t, &r);
     if (steps_keep_rows(s)) {
         const ptrdiff_t n = (ptrdiff_t)(r.L - skip) * s->c->D, first = (ptrdiff_t)skip * s->c->D;
-        copy_rows(d_in, n, r.d_x + first, n + first, from.B, (size_t)n);
+        rows_copy((struct seq_rows){d_in, n}, (struct seq_rows){r.d_x + first, n + first}, from.B,
+                  (size_t)n);
     }
 }
 
