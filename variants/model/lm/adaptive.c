@@ -133,23 +133,16 @@ void adaptive_sort(struct adaptive_words *t, const int32_t *words, int rows)
     }
 }
 
-static int rows_of(const struct adaptive_words *t, int i) { return t->begin[i + 1] - t->begin[i]; }
-
 void adaptive_gather(const struct adaptive_words *t, const struct engine *g, int i, float *to,
                      const float *from, float scale)
 {
-    const ptrdiff_t D = t->c->D, n = rows_of(t, i);
+    const ptrdiff_t D = t->c->D, n = adaptive_rows(t, i);
     const int32_t *const rows = t->rows + t->begin[i];
 
 #pragma omp parallel for num_threads(team_for(g->threads, n *D))
     for (ptrdiff_t k = 0; k < n; k++)
         for (ptrdiff_t e = 0; e < D; e++)
             to[k * D + e] = scale * from[rows[k] * D + e];
-}
-
-static const float *table(const struct adaptive_words *t, int param, const struct cluster *k)
-{
-    return t->params->v[param].data + (ptrdiff_t)k->row * k->width;
 }
 
 /* ---- input -------------------------------------------------------------------------------- */
@@ -163,16 +156,15 @@ void adaptive_embed(struct adaptive_words *t, const struct engine *g, const int3
     adaptive_sort(t, tokens, rows);
     for (int i = 0; i < t->n; i++) {
         const struct cluster *const k = &t->at[i];
-        const int n = t->n_in[i] = rows_of(t, i);
+        const int n = t->n_in[i] = adaptive_rows(t, i);
         const int32_t *const at = t->rows + t->begin[i], *const word = t->in_cluster + t->begin[i];
-        const float *const E = table(t, k->embed, k);
+        const float *const E = adaptive_table(t, k->embed, k);
         const ptrdiff_t width = k->width;
         const float *from = t->z;
         for (ptrdiff_t r = 0; r < n; r++)
             memcpy(t->z + r * width, E + word[r] * width, sizeof(float) * (size_t)width);
         if (n && k->embed_proj >= 0) {
-            const struct gemm p = linear_product(g, &t->params->v[k->embed_proj], t->x, t->z, n);
-            g->ops.gemm(&p);
+            linear_apply(g, &t->params->v[k->embed_proj], t->x, t->z, n);
             from = t->x;
         }
 #pragma omp parallel for num_threads(team_for(g->threads, n *D))
@@ -214,7 +206,7 @@ static void head(struct adaptive_words *t, const struct engine *g, const float *
     const struct cluster *const k = &t->at[0];
     const float *const z = project(t, g, k, t->head_z, h, rows);
 
-    products(g, t->head_logits, t->head, z, table(t, k->out, k), k->n, k->width, rows);
+    products(g, t->head_logits, t->head, z, adaptive_table(t, k->out, k), k->n, k->width, rows);
     memcpy(t->bias, t->params->v[k->bias].data, sizeof(float) * (size_t)k->n);
     if (t->cluster >= 0) {
         products(g, t->head_logits + k->n, t->head, z, t->params->v[t->cluster].data, t->n - 1,
@@ -231,8 +223,8 @@ static void tail(struct adaptive_words *t, const struct engine *g, int i, float 
 {
     const struct cluster *const k = &t->at[i];
 
-    products(g, logits, k->n, project(t, g, k, z, x, rows), table(t, k->out, k), k->n, k->width,
-             rows);
+    products(g, logits, k->n, project(t, g, k, z, x, rows), adaptive_table(t, k->out, k), k->n,
+             k->width, rows);
     add_bias(g, logits, t->params->v[k->bias].data + k->row, rows, k->n);
 }
 
@@ -242,8 +234,19 @@ static float *logits_of(const struct adaptive_words *t, int i)
     float *at = t->logits;
 
     for (int k = 1; k < i; k++)
-        at += (ptrdiff_t)rows_of(t, k) * t->at[k].n;
+        at += (ptrdiff_t)adaptive_rows(t, k) * t->at[k].n;
     return at;
+}
+
+void nll_of_rows(const struct engine *g, float *nll, const float *logits, const int32_t *target,
+                 int rows, int n)
+{
+    g->ops.nll(&(struct nll_op){.nll = nll,
+                                .logits = logits,
+                                .target = target,
+                                .rows = rows,
+                                .n = n,
+                                .threads = g->threads});
 }
 
 void adaptive_nll(struct adaptive_words *t, const struct engine *g, const float *h,
@@ -254,31 +257,21 @@ void adaptive_nll(struct adaptive_words *t, const struct engine *g, const float 
     adaptive_sort(t, target, rows);
     t->n_rows = rows;
     for (int i = 0; i < t->n; i++) {
-        t->n_out[i] = i ? rows_of(t, i) : 0;
+        t->n_out[i] = i ? adaptive_rows(t, i) : 0;
         for (int r = t->begin[i]; r < t->begin[i + 1]; r++)
             t->head_target[t->rows[r]] = i ? t->at[0].n + i - 1 : t->in_cluster[r];
     }
     head(t, g, h, rows);
-    g->ops.nll(&(struct nll_op){.nll = nll,
-                                .logits = t->head_logits,
-                                .target = t->head_target,
-                                .rows = rows,
-                                .n = t->head,
-                                .threads = g->threads});
+    nll_of_rows(g, nll, t->head_logits, t->head_target, rows, t->head);
     for (int i = 1; i < t->n; i++) {
-        const int n = rows_of(t, i);
+        const int n = adaptive_rows(t, i);
         const ptrdiff_t at = t->begin[i];
         float *const logits = logits_of(t, i), *const x = t->x + at * D;
         if (!n)
             continue;
         adaptive_gather(t, g, i, x, h, 1);
         tail(t, g, i, logits, x, t->z + at * t->at[0].width, n);
-        g->ops.nll(&(struct nll_op){.nll = t->nll,
-                                    .logits = logits,
-                                    .target = t->in_cluster + at,
-                                    .rows = n,
-                                    .n = t->at[i].n,
-                                    .threads = g->threads});
+        nll_of_rows(g, t->nll, logits, t->in_cluster + at, n, t->at[i].n);
         for (int r = 0; r < n; r++)
             nll[t->rows[at + r]] += t->nll[r];
     }

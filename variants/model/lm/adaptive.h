@@ -43,6 +43,17 @@ struct adaptive_words {
     int n_in[MAX_CLUSTERS], n_out[MAX_CLUSTERS], n_rows;
 };
 
+static inline int adaptive_rows(const struct adaptive_words *t, int i)
+{
+    return t->begin[i + 1] - t->begin[i];
+}
+/* The rows of a table that a cluster has. */
+static inline const float *adaptive_table(const struct adaptive_words *t, int param,
+                                          const struct cluster *k)
+{
+    return t->params->v[param].data + (ptrdiff_t)k->row * k->width;
+}
+
 /* Append the parameters: those of the input, those of the output. */
 void adaptive_embed_params(struct adaptive_words *t, const struct config *c, struct params *p);
 void adaptive_out_params(struct adaptive_words *t, struct params *p);
@@ -59,6 +70,12 @@ void adaptive_nll(struct adaptive_words *t, const struct engine *g, const float 
 /* log p [rows,V] of all words. */
 void adaptive_all(struct adaptive_words *t, const struct engine *g, const float *h, float *log_p,
                   int rows);
+
+/* Of rows of n logits; _grad: they become the gradient, see struct nll_grad. */
+void nll_of_rows(const struct engine *g, float *nll, const float *logits, const int32_t *target,
+                 int rows, int n);
+void nll_of_rows_grad(const struct engine *g, float *logits, const int32_t *target, int rows, int n,
+                      float scale, float z);
 
 /* After adaptive_nll of h: d [rows,D] of `share` of the mean nll; adds to the weights' gradients.
  * z is of struct nll_grad, for head and tails each. */

@@ -32,8 +32,8 @@ static void map_grad(const struct adaptive_words *t, const struct engine *g,
     mm(g, NT, rows, D, k->width, 1, d_z, k->width, Q->data, k->width, 0, d_x, D);
 }
 
-static void logits_grad(const struct engine *g, float *logits, const int32_t *target, int rows,
-                        int n, float scale, float z)
+void nll_of_rows_grad(const struct engine *g, float *logits, const int32_t *target, int rows, int n,
+                      float scale, float z)
 {
     g->ops.nll_grad(&(struct nll_grad){.d_logits = logits,
                                        .logits = logits,
@@ -56,11 +56,6 @@ static float *grad_of(const struct adaptive_words *t, int param, const struct cl
     return t->params->v[param].grad + (ptrdiff_t)k->row * k->width;
 }
 
-static const float *data_of(const struct adaptive_words *t, int param, const struct cluster *k)
-{
-    return t->params->v[param].data + (ptrdiff_t)k->row * k->width;
-}
-
 /* d [rows,D] of the head; its logits become their gradient. */
 static void head_grad(struct adaptive_words *t, const struct engine *g, const float *h, float *d,
                       float scale, float z, int rows)
@@ -70,7 +65,7 @@ static void head_grad(struct adaptive_words *t, const struct engine *g, const fl
     const bool mapped = k->out_proj >= 0;
     float *const d_logits = t->head_logits, *const d_z = mapped ? t->head_z : d;
 
-    logits_grad(g, d_logits, t->head_target, rows, t->head, scale, z);
+    nll_of_rows_grad(g, d_logits, t->head_target, rows, t->head, scale, z);
     memset(t->d_bias, 0, sizeof(float) * (size_t)t->head);
     bias_grad(g, t->d_bias, d_logits, rows, t->head);
     for (int v = 0; v < k->n; v++)
@@ -81,7 +76,7 @@ static void head_grad(struct adaptive_words *t, const struct engine *g, const fl
     weight_grad(g, grad_of(t, k->out, k), k->n, width, d_logits, t->head, in, rows);
     if (n)
         weight_grad(g, t->params->v[t->cluster].grad, n, width, d_logits + k->n, t->head, in, rows);
-    input_grad(g, d_z, 0, d_logits, t->head, data_of(t, k->out, k), k->n, width, rows);
+    input_grad(g, d_z, 0, d_logits, t->head, adaptive_table(t, k->out, k), k->n, width, rows);
     if (n)
         input_grad(g, d_z, 1, d_logits + k->n, t->head, t->params->v[t->cluster].data, n, width,
                    rows);
@@ -99,17 +94,17 @@ void adaptive_out_grad(struct adaptive_words *t, const struct engine *g, const f
     head_grad(t, g, h, d, scale, z, rows);
     for (int i = 1; i < t->n; i++) {
         const struct cluster *const k = &t->at[i];
-        const int n = t->begin[i + 1] - t->begin[i], width = k->width;
+        const int n = adaptive_rows(t, i), width = k->width;
         const int32_t *const at = t->rows + t->begin[i];
         const bool mapped = k->out_proj >= 0;
         float *const x = t->x + t->begin[i] * D;
         float *const z_i = mapped ? t->z + (ptrdiff_t)t->begin[i] * t->at[0].width : x;
         if (!n)
             continue;
-        logits_grad(g, d_logits, t->in_cluster + t->begin[i], n, k->n, scale, z);
+        nll_of_rows_grad(g, d_logits, t->in_cluster + t->begin[i], n, k->n, scale, z);
         bias_grad(g, t->params->v[k->bias].grad + k->row, d_logits, n, k->n);
         weight_grad(g, grad_of(t, k->out, k), k->n, width, d_logits, k->n, z_i, n);
-        input_grad(g, z_i, 0, d_logits, k->n, data_of(t, k->out, k), k->n, width, n);
+        input_grad(g, z_i, 0, d_logits, k->n, adaptive_table(t, k->out, k), k->n, width, n);
         if (mapped)
             map_grad(t, g, k, x, x, z_i, n);
         for (ptrdiff_t r = 0; r < n; r++)
@@ -126,10 +121,10 @@ void adaptive_embed_grad(struct adaptive_words *t, const struct engine *g, const
     adaptive_sort(t, tokens, rows);
     for (int i = 0; i < t->n; i++) {
         const struct cluster *const k = &t->at[i];
-        const int n = t->begin[i + 1] - t->begin[i];
+        const int n = adaptive_rows(t, i);
         const int32_t *const word = t->in_cluster + t->begin[i];
         const ptrdiff_t width = k->width;
-        const float *const E = data_of(t, k->embed, k);
+        const float *const E = adaptive_table(t, k->embed, k);
         float *const d_E = grad_of(t, k->embed, k), *d_rows = t->x;
         if (!n)
             continue;

@@ -30,9 +30,8 @@ static void plain_logits(struct lm *m, const struct engine *g, int rows)
 {
     const struct config *c = &m->c;
     const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
-    const struct gemm p = linear_product(g, W, m->logits, m->h, rows);
 
-    g->ops.gemm(&p);
+    linear_apply(g, W, m->logits, m->h, rows);
     if (c->out_bias)
         g->ops.act(&(struct act){.y = m->logits,
                                  .x = m->logits,
@@ -83,12 +82,7 @@ static void score_block(struct lm *m, const struct engine *g, const float *h, co
     if (m->c.logit_cap != 0)
         cap_logits(m, g, rows);
     if (target)
-        g->ops.nll(&(struct nll_op){.nll = nll,
-                                    .logits = m->logits,
-                                    .target = target,
-                                    .rows = rows,
-                                    .n = m->c.V,
-                                    .threads = g->threads});
+        nll_of_rows(g, nll, m->logits, target, rows, m->c.V);
 }
 
 /* h may be m->h: a block is over when the next is written to where it was. */
@@ -130,14 +124,7 @@ static void logits_backward(struct lm *m, const struct engine *g, const int32_t 
     if (m->d_logits)
         memcpy(d_logits, m->d_logits, sizeof(float) * (size_t)rows * (size_t)c->V);
     else
-        g->ops.nll_grad(&(struct nll_grad){.d_logits = d_logits,
-                                           .logits = m->logits,
-                                           .target = target,
-                                           .scale = (float)(share / rows),
-                                           .z = m->z_loss,
-                                           .rows = rows,
-                                           .n = c->V,
-                                           .threads = g->threads});
+        nll_of_rows_grad(g, d_logits, target, rows, c->V, (float)(share / rows), m->z_loss);
     if (capped)
         through_cap(d_logits, capped, c->logit_cap, (size_t)rows * (size_t)c->V, g->threads);
     if (c->out_bias)
