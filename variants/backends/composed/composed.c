@@ -210,7 +210,7 @@ static void add_vector(float *dst, ptrdiff_t ld, const float *q, ptrdiff_t q_ld,
 const float *composed_queries(const struct attn *a, const struct block_at *at, const float *add,
                               float *work, ptrdiff_t *ld)
 {
-    const float *q = a->q + at->b * a->q_at.batch + at->i0 * a->q_at.row + (ptrdiff_t)at->h * a->dh;
+    const float *q = a->q + composed_query_at(at, a->q_at, a->dh);
 
     *ld = a->q_at.row;
     if (!add)
@@ -266,8 +266,7 @@ void composed_sum_by_row(const struct block_at *at, const float *p, ptrdiff_t ld
 static void plain_weights(const struct engine *g, const struct attn *a, const struct block_at *at,
                           const struct space *sp)
 {
-    const float *k =
-        a->k + at->b * a->k_at.batch + at->j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
+    const float *k = a->k + composed_key_at(at, a->k_at, a->dh);
     const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
     const ptrdiff_t table = at->h * a->rel_head + (ptrdiff_t)at->r0 * a->dh;
     const int window = attn_window(a, at->h);
@@ -309,7 +308,7 @@ static void add_values(const struct engine *g, const struct attn *a, const struc
                        ptrdiff_t v_ld)
 {
     const int dv = attn_dv(a);
-    float *o = a->o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * dv;
+    float *o = a->o + composed_query_at(at, a->o_at, dv);
 
     mm_here(g, NN, at->n, dv, n, 1, w, ld, v, v_ld, add ? 1 : 0, o, a->o_at.row);
 }
@@ -319,14 +318,12 @@ static void outputs(const struct engine *g, const struct attn *a, const struct b
                     const float *w, const struct space *sp)
 {
     const int dv = attn_dv(a);
-    const float *v = a->v + at->b * a->v_at.batch + at->j0 * a->v_at.row + (ptrdiff_t)at->kv * dv;
+    const float *v = a->v + composed_key_at(at, a->v_at, dv);
     const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
     const ptrdiff_t table = at->h * a->rel_head + (ptrdiff_t)at->r0 * a->dh;
 
     if (at->holes)
-        composed_zero_rows(a->o + at->b * a->o_at.batch + at->i0 * a->o_at.row +
-                               (ptrdiff_t)at->h * dv,
-                           a->o_at.row, at->n, dv);
+        composed_zero_rows(a->o + composed_query_at(at, a->o_at, dv), a->o_at.row, at->n, dv);
     for (struct range r = {0}; composed_next_keys(a, at, &r);)
         add_values(g, a, at, at->holes, w + r.from, ld, r.to - r.from, v + r.from * a->v_at.row,
                    a->v_at.row);

@@ -67,6 +67,16 @@ static inline int composed_table_row(const struct block_at *at, int i, int j)
     return clamp_int(j * at->k_step + at->shift - i * at->q_step, 0, at->n_rel - 1);
 }
 
+/* Offsets of a block's rows and keys in an operand whose heads are `width` wide. */
+static inline ptrdiff_t composed_query_at(const struct block_at *at, struct stride s, int width)
+{
+    return at->b * s.batch + at->i0 * s.row + (ptrdiff_t)at->h * width;
+}
+static inline ptrdiff_t composed_key_at(const struct block_at *at, struct stride s, int width)
+{
+    return at->b * s.batch + at->j0 * s.row + (ptrdiff_t)at->kv * width;
+}
+
 /* The block's queries; with `add` [H,dh] given, queries + add, in `work`. */
 const float *composed_queries(const struct attn *a, const struct block_at *at, const float *add,
                               float *work, ptrdiff_t *ld);

@@ -85,25 +85,14 @@ static void add_rows(float *dst, ptrdiff_t ld, const float *x, ptrdiff_t x_ld, i
             dst[i * ld + e] += x[i * x_ld + e];
 }
 
-/* Offsets of a block's rows and keys in an operand whose heads are `width` wide. */
-static ptrdiff_t query_at(const struct block_at *at, struct stride s, int width)
-{
-    return at->b * s.batch + at->i0 * s.row + (ptrdiff_t)at->h * width;
-}
-
-static ptrdiff_t key_at(const struct block_at *at, struct stride s, int width)
-{
-    return at->b * s.batch + at->j0 * s.row + (ptrdiff_t)at->kv * width;
-}
-
 /* D without the table's part, and dV. */
 static void value_grad(const struct grad_call *c, const struct block_at *at, const float *w,
                        float *d_w)
 {
     const struct attn *a = c->a;
     const int dv = attn_dv(a);
-    const ptrdiff_t ld = composed_score_ld(a), v_at = key_at(at, a->v_at, dv);
-    const float *d_o = c->d->d_o + query_at(at, a->o_at, dv);
+    const ptrdiff_t ld = composed_score_ld(a), v_at = composed_key_at(at, a->v_at, dv);
+    const float *d_o = c->d->d_o + composed_query_at(at, a->o_at, dv);
 
     mm_here(c->g, TN, at->cols, dv, at->n, 1, w, ld, d_o, a->o_at.row, 1, c->d->d_v + v_at,
             a->v_at.row);
@@ -120,7 +109,7 @@ static void value_table_grad(const struct grad_call *c, const struct block_at *a
 {
     const struct attn *a = c->a;
     const ptrdiff_t g_ld = table_ld(a), row = (ptrdiff_t)at->r0 * a->dh;
-    const float *d_o = c->d->d_o + query_at(at, a->o_at, a->dh);
+    const float *d_o = c->d->d_o + composed_query_at(at, a->o_at, a->dh);
 
     composed_sum_by_row(at, w, composed_score_ld(a), sums, g_ld);
     mm_here(c->g, TN, at->n_rel, a->dh, at->n, 1, sums, g_ld, d_o, a->o_at.row, 1,
@@ -175,8 +164,8 @@ static void content_grad(const struct grad_call *c, const struct block_at *at, c
                          float *work)
 {
     const struct attn *a = c->a;
-    const ptrdiff_t ld = composed_score_ld(a), k_at = key_at(at, a->k_at, a->dh);
-    float *d_q = c->d->d_q + query_at(at, a->q_at, a->dh);
+    const ptrdiff_t ld = composed_score_ld(a), k_at = composed_key_at(at, a->k_at, a->dh);
+    float *d_q = c->d->d_q + composed_query_at(at, a->q_at, a->dh);
     ptrdiff_t q_ld;
     const float *q = composed_queries(a, at, a->u, work, &q_ld);
 
@@ -207,7 +196,7 @@ static void position_grad(const struct grad_call *c, const struct block_at *at, 
     const struct attn *a = c->a;
     const ptrdiff_t g_ld = table_ld(a), w_ld = composed_query_ld(a);
     const ptrdiff_t row = (ptrdiff_t)at->r0 * a->dh;
-    float *d_q = c->d->d_q + query_at(at, a->q_at, a->dh), *sums = sp->g, *work = sp->q;
+    float *d_q = c->d->d_q + composed_query_at(at, a->q_at, a->dh), *sums = sp->g, *work = sp->q;
     ptrdiff_t q_ld;
 
     composed_sum_by_row(at, d, composed_score_ld(a), sums, g_ld);

@@ -146,12 +146,10 @@ void composed_sink_values(const struct grad_call *c, const struct block_at *at, 
     const struct attn *a = c->a;
     const ptrdiff_t ld = composed_score_ld(a);
     const int dv = attn_dv(a);
-    const float *d_o =
-        c->d->d_o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * dv;
+    const float *d_o = c->d->d_o + composed_query_at(at, a->o_at, dv);
 
     if (!a->sink_v) {
-        for (int i = 0; i < at->n; i++)
-            memset(d_w + i * ld + at->cols, 0, sizeof(*d_w) * (size_t)a->sinks);
+        composed_zero_rows(d_w + at->cols, ld, at->n, a->sinks);
         return;
     }
     mm_here(c->g, TN, a->sinks, dv, at->n, 1, w + at->cols, ld, d_o, a->o_at.row, 1,
@@ -172,8 +170,7 @@ void composed_sink_keys(const struct grad_call *c, const struct block_at *at, co
             composed_sum(c, at, SUM_SINK_K), a->dh);
     mm_here(c->g, NN, at->n, a->dh, a->sinks, a->scale, d + at->cols, ld,
             a->sink_k + (ptrdiff_t)at->h * a->sinks * a->dh, a->dh, 1,
-            c->d->d_q + at->b * a->q_at.batch + at->i0 * a->q_at.row + (ptrdiff_t)at->h * a->dh,
-            a->q_at.row);
+            c->d->d_q + composed_query_at(at, a->q_at, a->dh), a->q_at.row);
 }
 
 /* ---- tables multiplied with keys ---------------------------------------------------------- */
@@ -184,8 +181,7 @@ static void sum_by_key(const struct attn *a, const struct block_at *part, const 
 {
     const ptrdiff_t ld = composed_score_ld(a), sums_ld = composed_table_ld(a);
 
-    for (int j = 0; j < part->cols; j++)
-        memset(sums + j * sums_ld, 0, sizeof(*sums) * (size_t)part->n_rel);
+    composed_zero_rows(sums, sums_ld, part->cols, part->n_rel);
     for (int i = 0; i < part->n; i++)
         for (int j = 0; j < part->cols; j++)
             sums[j * sums_ld + composed_table_row(part, i, j)] += d[i * ld + j];
@@ -201,8 +197,7 @@ void composed_rel_q_grad(const struct grad_call *c, const struct block_at *at, c
     for (int j = 0; j < at->cols; j += keys) {
         const struct block_at part = composed_part(a, at, j, min_int(keys, at->cols - j));
         const ptrdiff_t row = (ptrdiff_t)part.r0 * a->dh;
-        const ptrdiff_t k_at =
-            at->b * a->k_at.batch + part.j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
+        const ptrdiff_t k_at = composed_key_at(&part, a->k_at, a->dh);
         sum_by_key(a, &part, d + j, work);
         for (struct range r = {0}; composed_next_keys(a, &part, &r);)
             mm_here(c->g, TN, part.n_rel, a->dh, r.to - r.from, a->scale, work + r.from * sums_ld,

@@ -52,9 +52,8 @@ static void add_relative_queries(const struct engine *g, const struct attn *a,
     for (int j = 0; j < at->cols; j += keys) {
         const struct block_at part = composed_part(a, at, j, min_int(keys, at->cols - j));
         mm_here(g, NT, part.cols, part.n_rel, a->dh, a->scale,
-                a->k + at->b * a->k_at.batch + part.j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh,
-                a->k_at.row, a->rel_q + at->h * a->rel_head + (ptrdiff_t)part.r0 * a->dh, a->dh, 0,
-                sp->g, g_ld);
+                a->k + composed_key_at(&part, a->k_at, a->dh), a->k_at.row,
+                a->rel_q + at->h * a->rel_head + (ptrdiff_t)part.r0 * a->dh, a->dh, 0, sp->g, g_ld);
         for (int i = 0; i < part.n; i++)
             for (int x = 0; x < part.cols; x++)
                 s[i * ld + j + x] += sp->g[x * g_ld + composed_table_row(&part, i, x)];
@@ -101,12 +100,10 @@ static void head_scores(const struct engine *g, const struct attn *a, const stru
     const ptrdiff_t ld = composed_score_ld(a);
 
     if (!a->no_content) /* else there may be no keys */
-        composed_scores(g, a, at, a->u,
-                        a->k + at->b * a->k_at.batch + at->j0 * a->k_at.row +
-                            (ptrdiff_t)at->kv * a->dh,
-                        a->k_at.row, at->cols, s, ld, sp->q);
-    for (int i = 0; a->no_content && i < at->n; i++)
-        memset(s + i * ld, 0, sizeof(*s) * (size_t)at->cols);
+        composed_scores(g, a, at, a->u, a->k + composed_key_at(at, a->k_at, a->dh), a->k_at.row,
+                        at->cols, s, ld, sp->q);
+    else
+        composed_zero_rows(s, ld, at->n, at->cols);
     if (a->rel_k)
         add_relative_keys(g, a, at, sp, s);
     if (a->rel_q)
