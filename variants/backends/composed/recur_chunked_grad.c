@@ -61,37 +61,31 @@ static int chunk_keys(const struct recur *r, int i, int *t0)
     return min_int(C, until - at);
 }
 
-static size_t lay_out(const struct recur *r, char *at, struct grads *d)
+static struct grads lay_out(const struct recur *r, struct room *room)
 {
     const size_t C = (size_t)recur_chunk(r), dk = (size_t)r->dk, ld = (size_t)recur_ld(r);
     const size_t states = (size_t)chunks_of(r) + 1, gw = (size_t)r->g_width;
-    float **const rows[] = {&d->q, &d->k, &d->read, &d->a, &d->b, &d->rows};
+    struct grads d;
     const struct {
         float **to;
         size_t n;
-    } floats[] = {{&d->d_S, dk * ld}, {&d->d_W, C * ld}, {&d->d_X, C * ld},
-                  {&d->d_O, C * ld},  {&d->d_A, C * C},  {&d->S, states * dk * ld}};
-    size_t used = 0;
+    } floats[] = {{&d.d_S, dk * ld}, {&d.d_W, C * ld}, {&d.d_X, C * ld},  {&d.d_O, C * ld},
+                  {&d.d_A, C * C},   {&d.q, C * dk},   {&d.k, C * dk},    {&d.read, C * dk},
+                  {&d.a, C * dk},    {&d.b, C * dk},   {&d.rows, C * dk}, {&d.S, states * dk * ld}};
 
-    for (size_t i = 0; i < ARRAY_LEN(floats); i++) {
-        *floats[i].to = at ? (float *)(at + used) : NULL;
-        used += round_up(floats[i].n * sizeof(float), 64);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        *rows[i] = at ? (float *)(at + used) : NULL;
-        used += round_up(C * dk * sizeof(float), 64);
-    }
-    d->G = at ? (double *)(at + used) : NULL;
-    used += round_up(((C + 1) * gw + 1) * sizeof(double), 64);
-    d->m = at ? (double *)(at + used) : NULL;
-    return used + round_up(states * sizeof(double), 64);
+    for (size_t i = 0; i < ARRAY_LEN(floats); i++)
+        *floats[i].to = room_take(room, floats[i].n, sizeof(float));
+    d.G = room_take(room, (C + 1) * gw + 1, sizeof(double));
+    d.m = room_take(room, states, sizeof(double));
+    return d;
 }
 
 size_t recur_chunked_grad_bytes(const struct recur *r)
 {
-    struct grads d;
+    struct room room = {0};
 
-    return chunk_bytes(r) + lay_out(r, NULL, &d);
+    (void)lay_out(r, &room);
+    return chunk_bytes(r) + room.used;
 }
 
 /* ---- small products ----------------------------------------------------------------------- */
@@ -463,8 +457,7 @@ void recur_chunked_backward(const struct engine *g, const struct recur *r,
         char *const room = (char *)scratch + bytes * (size_t)omp_get_thread_num();
         const struct recur_part part = recur_part(r, d, i);
         struct chunk c = chunk_of(g, r, room);
-        struct grads grads;
-        lay_out(r, room + chunk_bytes(r), &grads);
+        struct grads grads = lay_out(r, &(struct room){.at = room + chunk_bytes(r)});
         for (c.b = part.b0; c.b < part.b1; c.b++)
             for (c.hs = part.h0; c.hs < part.h1; c.hs++)
                 run(&c, d, &grads);

@@ -17,13 +17,7 @@ ptrdiff_t recur_ld(const struct recur *r)
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-/* Takes pieces of a thread's room, or counts them if there is none. */
-struct room {
-    char *at;
-    size_t used;
-};
-
-static void *take(struct room *room, size_t n, size_t size)
+void *room_take(struct room *room, size_t n, size_t size)
 {
     void *const p = room->at ? room->at + room->used : NULL;
 
@@ -37,24 +31,24 @@ static struct chunk lay_out(const struct engine *g, const struct recur *r, struc
     const size_t gw = (size_t)r->g_width;
     struct chunk c = {.g = g, .r = r, .columns = columns_of(r), .ld = (ptrdiff_t)ld};
 
-    c.S = take(room, dk * ld, sizeof(float));
-    c.V = take(room, C * ld, sizeof(float));
-    c.W = r->beta.at ? take(room, C * ld, sizeof(float)) : c.V;
-    c.X = r->a.at ? take(room, C * ld, sizeof(float)) : NULL;
-    c.O = take(room, C * ld, sizeof(float));
-    c.q = take(room, C * dk, sizeof(float));
-    c.k = take(room, C * dk, sizeof(float));
-    c.a = r->a.at ? take(room, C * dk, sizeof(float)) : NULL;
-    c.rb = r->a.at ? take(room, C * dk, sizeof(float)) : NULL;
-    c.A = take(room, C * C, sizeof(float));
-    c.Ab = r->a.at ? take(room, C * C, sizeof(float)) : NULL;
-    c.x = take(room, C * dk, sizeof(float));
-    c.y = take(room, C * dk, sizeof(float));
-    c.w = take(room, C * gw, sizeof(float));
-    c.f = take(room, dk, sizeof(float));
-    c.G = take(room, (C + 1) * gw + 1, sizeof(double));
-    c.m = take(room, C + 1, sizeof(double));
-    c.i = take(room, C, sizeof(double));
+    c.S = room_take(room, dk * ld, sizeof(float));
+    c.V = room_take(room, C * ld, sizeof(float));
+    c.W = r->beta.at ? room_take(room, C * ld, sizeof(float)) : c.V;
+    c.X = r->a.at ? room_take(room, C * ld, sizeof(float)) : NULL;
+    c.O = room_take(room, C * ld, sizeof(float));
+    c.q = room_take(room, C * dk, sizeof(float));
+    c.k = room_take(room, C * dk, sizeof(float));
+    c.a = r->a.at ? room_take(room, C * dk, sizeof(float)) : NULL;
+    c.rb = r->a.at ? room_take(room, C * dk, sizeof(float)) : NULL;
+    c.A = room_take(room, C * C, sizeof(float));
+    c.Ab = r->a.at ? room_take(room, C * C, sizeof(float)) : NULL;
+    c.x = room_take(room, C * dk, sizeof(float));
+    c.y = room_take(room, C * dk, sizeof(float));
+    c.w = room_take(room, C * gw, sizeof(float));
+    c.f = room_take(room, dk, sizeof(float));
+    c.G = room_take(room, (C + 1) * gw + 1, sizeof(double));
+    c.m = room_take(room, C + 1, sizeof(double));
+    c.i = room_take(room, C, sizeof(double));
     return c;
 }
 

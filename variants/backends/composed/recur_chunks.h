@@ -43,6 +43,13 @@ struct chunk {
 
 ptrdiff_t recur_ld(const struct recur *r);
 
+/* A thread's work space: pieces are taken from it, or counted where there is none. */
+struct room {
+    char *at;
+    size_t used;
+};
+void *room_take(struct room *room, size_t n, size_t size);
+
 /* Bytes of a thread's chunk, and the chunk in them. */
 size_t chunk_bytes(const struct recur *r);
 struct chunk chunk_of(const struct engine *g, const struct recur *r, void *room);
