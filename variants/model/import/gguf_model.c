@@ -277,12 +277,10 @@ enum status gguf_model_open(struct shards *s, json_t **config, struct gguf_form 
 
     *s = (struct shards){0};
     *config = NULL;
-    enum status st = gguf_files_open(&g, path, e);
-    if (st != OK)
-        return st;
+    TRY(gguf_files_open(&g, path, e));
     const struct gguf_family *const f =
         gguf_family_find(json_string_value(json_object_get(g.keys, "general.architecture")));
-    st = f ? translate(&g, f, config, path, e) : unknown_family(g.keys, path, e);
+    enum status st = f ? translate(&g, f, config, path, e) : unknown_family(g.keys, path, e);
     if (f && st == OK) {
         *form = f->form;
         form->computed = true;

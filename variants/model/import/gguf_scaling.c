@@ -146,9 +146,7 @@ static enum status take_freqs(json_t *config, struct safetensors *files, int n, 
                     "\" and keys of rope.scaling exclude each other  -> use the folder it was "
                     "made of",
                     path);
-    const enum status st = gguf_rope_scaling(&scaling, &s->tensors[at], base, path, e);
-    if (st != OK)
-        return st;
+    TRY(gguf_rope_scaling(&scaling, &s->tensors[at], base, path, e));
     gguf_rope_remove(s, at);
     return !scaling || json_object_set_new(config, "rope_scaling", scaling) == 0 ? OK
                                                                                  : starved(path, e);

@@ -25,9 +25,7 @@ enum status sublayers_bind(struct sublayers *s, const struct engine *g, const st
         while (s->at[first].kind != s->at[i].kind)
             first++;
         s->at[i].first = &s->at[first];
-        const enum status st = sublayer_bind(&s->at[i], g, p, s->at_model, mem, max, a, e);
-        if (st != OK)
-            return st;
+        TRY(sublayer_bind(&s->at[i], g, p, s->at_model, mem, max, a, e));
     }
     s->pos_encoding = NULL;
     if (c->pos->n_pos_encoding)

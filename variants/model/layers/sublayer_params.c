@@ -376,10 +376,8 @@ enum status sublayers_init(struct sublayers *s, const struct config *c, struct p
                            int at_model, struct err *e)
 {
     const int once = count_once(c);
-    const enum status st = make_room(s, c, once * max_int(1, c->steps), e);
 
-    if (st != OK)
-        return st;
+    TRY(make_room(s, c, once * max_int(1, c->steps), e));
     s->at_model = at_model;
     s->once = once;
     for (int i = 0, l = 0; i < once; l++) {
@@ -402,10 +400,8 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
                                 struct params *p, int at_model, struct err *e)
 {
     struct names n = {.prefix = ""};
-    const enum status st = make_room(s, c, 1, e);
 
-    if (st != OK)
-        return st;
+    TRY(make_room(s, c, 1, e));
     s->at_model = at_model;
     s->once = 1;
     begin(s, 0, 0, c, letter);

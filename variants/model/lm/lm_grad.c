@@ -14,13 +14,10 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
         return fail(e, E_UNSUPPORTED,
                     "training cannot keep memory as keys and values: their weights change  -> use "
                     "--mem-kind hidden");
-    const enum status st = sublayers_bind_grad(&m->sublayers, g, a, e);
-    if (st != OK)
-        return st;
+    TRY(sublayers_bind_grad(&m->sublayers, g, a, e));
     params_place_grad(&m->params, a);
-    const enum status own = m->drive->bind_grad ? m->drive->bind_grad(m, g, a, e) : OK;
-    if (own != OK)
-        return own;
+    if (m->drive->bind_grad)
+        TRY(m->drive->bind_grad(m, g, a, e));
     m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
     m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
     m->capped =
