@@ -49,11 +49,12 @@ static inline void open_trained(struct trained *t, const struct config *config, 
 static inline double mean_of_layers(struct trained *t)
 {
     struct lm *const m = &t->m.lm;
+    const struct early_exit *const exits = m->drive_data;
     const int N = m->c.N;
     double sum = 0;
 
     for (int l = 1; l <= N; l++) {
-        lm_output(m, &t->m.g, exit_state(m->drive_data, l), B * L);
+        lm_output(m, &t->m.g, layer_state(exits->sublayers, l, exits->h), B * L);
         t->m.g.ops.nll(&(struct nll_op){.nll = t->nll,
                                         .logits = m->logits,
                                         .target = t->targets,

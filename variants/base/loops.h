@@ -25,6 +25,14 @@ static inline double dot_in_order(const float *x, const float *y, size_t n)
     return sum;
 }
 
+/* y += by x */
+static inline void add_times(float *y, const float *x, float by, size_t n, int threads)
+{
+#pragma omp parallel for simd num_threads(team_for(threads, (double)n))
+    for (size_t i = 0; i < n; i++)
+        y[i] += by * x[i];
+}
+
 /* Of n >= 1 numbers; NaN is passed over. */
 static inline double largest_of(const float *x, ptrdiff_t n)
 {
@@ -45,6 +53,17 @@ static inline void shares_of(const float *w, int n, float *share)
         sum += exp((double)w[i] - most);
     for (int i = 0; i < n; i++)
         share[i] = (float)(exp((double)w[i] - most) / sum);
+}
+
+/* From the gradient of such shares to that of their weights, added. */
+static inline void shares_grad(const float *share, const double *d_share, int n, float *d_w)
+{
+    double mean = 0;
+
+    for (int i = 0; i < n; i++)
+        mean += (double)share[i] * d_share[i];
+    for (int i = 0; i < n; i++)
+        d_w[i] += (float)((double)share[i] * (d_share[i] - mean));
 }
 
 /* In lanes of the compiler's choice. */

@@ -3,6 +3,7 @@
  * Losses of intermediate layers and of further targets: auxiliary.h. */
 #include "auxiliary.h"
 #include "lm.h"
+#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
@@ -54,10 +55,8 @@ static enum status bind_grad(struct lm *m, const struct engine *g, struct arena 
 {
     struct auxiliary *const t = m->drive_data;
     const size_t rows = (size_t)m->max.B * (size_t)m->max.L;
-    float **const all[] = {&t->normed, &t->d, &t->rows, &t->d_rows};
 
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        *all[i] = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.D);
+    TAKE(a, PART_ACTIVATIONS, rows * (size_t)m->c.D, &t->normed, &t->d, &t->rows, &t->d_rows);
     t->states = arena_f32(a, PART_ACTIVATIONS,
                           (m->c.aux_layers ? (size_t)m->c.N : 1) * rows * (size_t)m->c.D);
     t->logits = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.V);
@@ -89,58 +88,34 @@ static void forward(struct lm *m, const struct engine *g, float *out, int B, int
         return;
     }
     for (int l = 1; l <= m->c.N; l++) {
-        const int first = sublayers_first(s, l - 1), end = sublayers_first(s, l);
-        float *const next = l < m->c.N ? s->work[end].x : out;
-        sublayers_part_forward(s, g, first, end - first, next, x, B, L);
+        float *const next = layer_state(s, l, out);
+        layer_forward(s, g, l - 1, next, x, B, L);
         memcpy(state(m, l), next, (size_t)(B * L) * (size_t)m->c.D * sizeof(*next));
         x = next;
     }
 }
 
-/* Rows with a k-th target after the next, B of L - k, from x [B,L,D]; and back, added. */
-static void gather(float *to, const float *x, int B, int L, int k, int D)
-{
-    for (int b = 0; b < B; b++)
-        memcpy(to + (ptrdiff_t)b * (L - k) * D, x + (ptrdiff_t)b * L * D,
-               sizeof(*to) * (size_t)(L - k) * (size_t)D);
-}
-
-static void scatter(float *to, const float *d, int B, int L, int k, int D)
-{
-    for (int b = 0; b < B; b++)
-        for (ptrdiff_t i = 0; i < (ptrdiff_t)(L - k) * D; i++)
-            to[(ptrdiff_t)b * L * D + i] += d[(ptrdiff_t)b * (L - k) * D + i];
-}
-
-/* The loss of one classifier, and its gradient, added to t->d. */
+/* The loss of one classifier, of the rows with a k-th target after the next, and its gradient, added
+ * to t->d. */
 static void one_loss(struct lm *m, const struct engine *g, const int32_t *target, int l, int k,
                      double weight, int B, int L)
 {
     struct auxiliary *const t = m->drive_data;
     const struct param *const W = classifier(m, l, k);
+    const ptrdiff_t all = (ptrdiff_t)L * m->c.D, some = (ptrdiff_t)(L - k) * m->c.D;
     const int n = B * (L - k);
 
-    gather(t->rows, t->normed, B, L, k, m->c.D);
+    rows_copy((struct seq_rows){t->rows, some}, (struct seq_rows){t->normed, all}, B, (size_t)some);
     for (int i = 0; i < n; i++)
         t->targets[i] = target[i / (L - k) * L + i % (L - k) + k];
     linear_forward(g, W, NULL, t->logits, t->rows, n, (struct act){.y = t->logits});
-    g->ops.nll(&(struct nll_op){.nll = t->nll,
-                                .logits = t->logits,
-                                .target = t->targets,
-                                .rows = n,
-                                .n = m->c.V,
-                                .threads = g->threads});
+    nll_of_rows(g, t->nll, t->logits, t->targets, n, m->c.V);
     for (int i = 0; i < n; i++)
         t->loss += weight * (double)t->nll[i] / n;
-    g->ops.nll_grad(&(struct nll_grad){.d_logits = t->logits,
-                                       .logits = t->logits,
-                                       .target = t->targets,
-                                       .scale = (float)(weight / n),
-                                       .rows = n,
-                                       .n = m->c.V,
-                                       .threads = g->threads});
+    nll_of_rows_grad(g, t->logits, t->targets, n, m->c.V, (float)(weight / n), 0);
     linear_backward(g, W, NULL, t->d_rows, t->logits, t->rows, n, 0);
-    scatter(t->d, t->d_rows, B, L, k, m->c.D);
+    for (int b = 0; b < B; b++)
+        add_times(t->d + b * all, t->d_rows + b * some, 1, (size_t)some, 1);
 }
 
 /* Does layer l still have losses of its own? */
@@ -175,12 +150,7 @@ static void add_losses(struct lm *m, const struct engine *g, const int32_t *targ
         norm_backward(g, c, &m->params.v[m->at_final_ln], t->d, t->d, h, m->sublayers.work[0].stats,
                       B * L, B * L);
     if (any)
-        g->ops.act(&(struct act){.y = m->d_h,
-                                 .x = m->d_h,
-                                 .add = t->d,
-                                 .rows = B * L,
-                                 .n = c->D,
-                                 .threads = g->threads});
+        rows_add(g, m->d_h, t->d, B * L, c->D);
 }
 
 static void backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)

@@ -66,20 +66,7 @@ static float *input(const struct lm *m, float *out)
     return sublayers_input(t->sublayers, t->h);
 }
 
-/* The state after layer l, from 0; of a forward that was kept all are there. */
-static float *state(const struct blend *t, int l)
-{
-    return t->sublayers->kept && l < t->N ? t->sublayers->work[sublayers_first(t->sublayers, l)].x
-                                          : t->h;
-}
-
-/* y += by * x */
-static void add(float *y, const float *x, float by, size_t n, int threads)
-{
-#pragma omp parallel for simd num_threads(team_for(threads, n))
-    for (size_t i = 0; i < n; i++)
-        y[i] += by * x[i];
-}
+static float *state(const struct blend *t, int l) { return layer_state(t->sublayers, l, t->h); }
 
 static void forward(struct lm *m, const struct engine *g, float *out, int B, int L)
 {
@@ -90,12 +77,11 @@ static void forward(struct lm *m, const struct engine *g, float *out, int B, int
 
     shares_of(t->weight->data, t->N + 1, t->share);
     memset(out, 0, n * sizeof(*out));
-    add(out, x, t->share[0], n, g->threads);
+    add_times(out, x, t->share[0], n, g->threads);
     for (int l = 0; l < t->N; l++) {
-        const int first = sublayers_first(s, l);
         float *const next = state(t, l + 1);
-        sublayers_part_forward(s, g, first, sublayers_first(s, l + 1) - first, next, x, B, L);
-        add(out, next, t->share[l + 1], n, g->threads);
+        layer_forward(s, g, l, next, x, B, L);
+        add_times(out, next, t->share[l + 1], n, g->threads);
         x = next;
     }
 }
@@ -122,11 +108,9 @@ static void backward(struct lm *m, const struct engine *g, const int32_t *target
     memset(d_out, 0, n * sizeof(*d_out));
     for (int l = t->N; l >= 0; l--) {
         t->d_share[l] = (float)dot_in_order(t->d, state(t, l), n);
-        add(d_out, t->d, t->share[l], n, g->threads);
-        if (l > 0) {
-            const int first = sublayers_first(s, l - 1);
-            sublayers_part_backward(s, g, first, sublayers_first(s, l) - first, d_out, B, L);
-        }
+        add_times(d_out, t->d, t->share[l], n, g->threads);
+        if (l > 0)
+            layer_backward(s, g, l - 1, d_out, B, L);
     }
     weight_grad(t);
 }

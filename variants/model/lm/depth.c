@@ -63,8 +63,7 @@ static enum status bind(struct lm *m, const struct engine *g, struct arena *a, s
     d->halt = c->halt == HALT_NEVER ? NULL : &m->params.v[m->at_drive];
     const size_t rows = rows_of(d), D = (size_t)c->D, all = rows * (size_t)c->steps;
     d->pos_encoding = arena_f32(a, PART_SCRATCH, (size_t)n_pos_encoding(d) * D);
-    d->h = arena_f32(a, PART_ACTIVATIONS, rows * D);
-    d->y = arena_f32(a, PART_ACTIVATIONS, rows * D);
+    TAKE(a, PART_ACTIVATIONS, rows * D, &d->h, &d->y);
     d->steps = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->steps));
     d->p = arena_take(a, PART_ACTIVATIONS, all * sizeof(*d->p));
     d->w = arena_take(a, PART_ACTIVATIONS, all * sizeof(*d->w));

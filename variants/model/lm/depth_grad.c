@@ -24,8 +24,7 @@ enum status depth_bind_grad(struct lm *m, const struct engine *g, struct arena *
     d->h = arena_f32(a, PART_ACTIVATIONS, (steps + 1) * rows * D);
     d->coef = arena_take(a, PART_ACTIVATIONS, steps * rows * sizeof(*d->coef));
     d->slope = arena_take(a, PART_ACTIVATIONS, steps * rows * sizeof(*d->slope));
-    d->d = arena_f32(a, PART_ACTIVATIONS, rows * D);
-    d->d_h = arena_f32(a, PART_ACTIVATIONS, rows * D);
+    TAKE(a, PART_ACTIVATIONS, rows * D, &d->d, &d->d_h);
     return OK;
 }
 
@@ -114,8 +113,7 @@ static void step_backward(const struct depth *d, const struct engine *g, const f
     sublayers_part_backward(d->sublayers, g, t * n, n, d->d, B, L);
     if (d->c->halt == HALT_T2T)
         halt_backward(d, g, d->d, d->sublayers->work[t * n].x, t);
-    for (size_t at = 0; at < size; at++)
-        d->d_h[at] += d->d[at];
+    add_times(d->d_h, d->d, 1, size, 1);
 }
 
 void depth_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)

@@ -68,6 +68,36 @@ double layers_p90(const struct layers_count *all)
     return NAN;
 }
 
+/* ---- what drives share ------------------------------------------------------------------------ */
+
+void arrays_take(struct arena *a, enum part part, size_t n, float **const *to)
+{
+    for (; *to; to++)
+        **to = arena_f32(a, part, n);
+}
+
+void layer_forward(struct sublayers *s, const struct engine *g, int l, float *z, float *x, int B,
+                   int L)
+{
+    const int first = sublayers_first(s, l);
+
+    sublayers_part_forward(s, g, first, sublayers_first(s, l + 1) - first, z, x, B, L);
+}
+
+void layer_backward(struct sublayers *s, const struct engine *g, int l, float *d, int B, int L)
+{
+    const int first = sublayers_first(s, l);
+
+    sublayers_part_backward(s, g, first, sublayers_first(s, l + 1) - first, d, B, L);
+}
+
+float *layer_state(const struct sublayers *s, int l, float *h)
+{
+    const int first = sublayers_first(s, l);
+
+    return s->kept && first < s->n ? s->work[first].x : h;
+}
+
 /* ---- the plain drive ------------------------------------------------------------------------ */
 
 float *plain_input(const struct lm *m, float *out) { return sublayers_input(&m->sublayers, out); }

@@ -91,6 +91,18 @@ extern const struct drive drive_plain, drive_depth, drive_blend, drive_exit, dri
 
 const struct drive *drive_of(const struct config *c);
 
+/* n floats each: TAKE(a, PART_SCRATCH, n, &t->x, &t->y). */
+void arrays_take(struct arena *a, enum part part, size_t n, float **const *to);
+#define TAKE(a, part, n, ...) arrays_take(a, part, n, (float **const[]){__VA_ARGS__, NULL})
+
+/* Layer l of s, from 0, forward and backward. */
+void layer_forward(struct sublayers *s, const struct engine *g, int l, float *z, float *x, int B,
+                   int L);
+void layer_backward(struct sublayers *s, const struct engine *g, int l, float *d, int B, int L);
+/* The state after layer l, from 0 = the input, of a stream `h`; those of a forward that was kept are
+ * all there. */
+float *layer_state(const struct sublayers *s, int l, float *h);
+
 /* As the plain drive does. */
 float *plain_input(const struct lm *m, float *out);
 void plain_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L);

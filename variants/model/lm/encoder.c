@@ -166,14 +166,6 @@ static void free_layers(struct lm *m) { sublayers_free(layers(m)); }
 
 /* ---- forward ------------------------------------------------------------------------------- */
 
-/* y += by * x */
-static void add(float *y, const float *x, float by, size_t n, int threads)
-{
-#pragma omp parallel for simd num_threads(team_for(threads, n))
-    for (size_t i = 0; i < n; i++)
-        y[i] += by * x[i];
-}
-
 /* Other masks than the decoder's. */
 static struct dropout own_drop(const struct lm *m)
 {
@@ -211,7 +203,7 @@ static void blend(struct lm *m, const struct engine *g, int B)
         shares_of(w, n, share);
         memset(sum(m, j), 0, rows * sizeof(float));
         for (int l = 0; l < n; l++)
-            add(sum(m, j), state(m, l), share[l], rows, g->threads);
+            add_times(sum(m, j), state(m, l), share[l], rows, g->threads);
     }
 }
 
@@ -259,13 +251,11 @@ static void share_grad(struct lm *m, int j, size_t rows)
     const struct encoder *const t = m->drive_data;
     const int n = t->c.N + 1;
     const float *const d = t->d_context + (size_t)j * source(m), *const share = t->share + j * n;
-    float *const to = m->params.v[t->at_blend].grad + (ptrdiff_t)j * n;
-    double mean = 0;
+    double d_share[MAX_LAYERS + 1];
 
     for (int l = 0; l < n; l++)
-        mean += (double)share[l] * dot_in_order(d, state(m, l), rows);
-    for (int l = 0; l < n; l++)
-        to[l] += (float)((double)share[l] * (dot_in_order(d, state(m, l), rows) - mean));
+        d_share[l] = dot_in_order(d, state(m, l), rows);
+    shares_grad(share, d_share, n, m->params.v[t->at_blend].grad + (ptrdiff_t)j * n);
 }
 
 /* d += what all contexts give state l. */
@@ -275,9 +265,10 @@ static void gather(struct lm *m, const struct engine *g, int l, size_t rows)
     const int n = t->c.N + 1;
 
     if (!m->c.transparent && l == t->c.N)
-        add(t->d, t->d_context, 1, rows, g->threads);
+        add_times(t->d, t->d_context, 1, rows, g->threads);
     for (int j = 0; m->c.transparent && j < m->c.N; j++)
-        add(t->d, t->d_context + (size_t)j * source(m), t->share[j * n + l], rows, g->threads);
+        add_times(t->d, t->d_context + (size_t)j * source(m), t->share[j * n + l], rows,
+                  g->threads);
 }
 
 /* The decoder's layers have left the gradients of their contexts. */
@@ -297,10 +288,8 @@ static void backward_encoder(struct lm *m, const struct engine *g, int B, int L)
     memset(t->d, 0, rows * sizeof(float));
     for (int l = t->c.N; l >= 0; l--) {
         gather(m, g, l, rows);
-        if (l > 0) {
-            const int first = sublayers_first(s, l - 1);
-            sublayers_part_backward(s, g, first, sublayers_first(s, l) - first, t->d, B, t->S);
-        }
+        if (l > 0)
+            layer_backward(s, g, l - 1, t->d, B, t->S);
     }
     dropout(&s->drop, DROP_EMBEDDING, t->d, rows, g->threads);
     lm_embed_grad(m, g, s, t->S, t->d, m->source, B, t->S);

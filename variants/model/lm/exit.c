@@ -5,6 +5,7 @@
 #include "lm.h"
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
+#include "variants/parts/linear.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,10 +29,7 @@ static enum status bind(struct lm *m, const struct engine *g, struct arena *a, s
     const size_t rows = n * sizeof(int32_t);
 
     *t = (struct early_exit){.sublayers = &m->sublayers, .c = c};
-    t->h = arena_f32(a, PART_ACTIVATIONS, stream(t));
-    t->before = arena_f32(a, PART_ACTIVATIONS, stream(t));
-    t->rows = arena_f32(a, PART_ACTIVATIONS, stream(t));
-    t->after = arena_f32(a, PART_ACTIVATIONS, stream(t));
+    TAKE(a, PART_ACTIVATIONS, stream(t), &t->h, &t->before, &t->rows, &t->after);
     t->prediction = by_entropy(c) ? arena_f32(a, PART_ACTIVATIONS, n * (size_t)c->V) : NULL;
     t->votes = c->exit == EXIT_VOTES ? arena_take(a, PART_SCRATCH, (size_t)c->N * rows) : NULL;
     t->unsure = c->exit == EXIT_WINDOW ? arena_take(a, PART_SCRATCH, rows) : NULL;
@@ -60,11 +58,9 @@ static float *input(const struct lm *m, float *out)
     return sublayers_input(t->sublayers, t->h);
 }
 
-float *exit_state(const struct early_exit *t, int l)
+static float *state(const struct early_exit *t, int l)
 {
-    return t->sublayers->kept && l < t->c->N
-               ? t->sublayers->work[sublayers_first(t->sublayers, l)].x
-               : t->h;
+    return layer_state(t->sublayers, l, t->h);
 }
 
 /* ---- who stops ---------------------------------------------------------------------------- */
@@ -254,7 +250,7 @@ static void run_layer(struct early_exit *t, const struct engine *g, int l, int B
 {
     struct sublayers *const s = t->sublayers;
     const int first = sublayers_first(s, l - 1), end = sublayers_first(s, l);
-    float *const x = l == 1 ? sublayers_input(s, t->h) : exit_state(t, l - 1);
+    float *const x = l == 1 ? sublayers_input(s, t->h) : state(t, l - 1);
 
     if (t->n == 0) {
         only_remember(t, g, first, end, B, L);
@@ -270,7 +266,7 @@ static void run_layer(struct early_exit *t, const struct engine *g, int l, int B
     }
     if (some)
         memcpy(t->before, x, (size_t)(B * L) * (size_t)t->c->D * sizeof(float));
-    sublayers_part_forward(s, g, first, end - first, exit_state(t, l), x, B, L);
+    sublayers_part_forward(s, g, first, end - first, state(t, l), x, B, L);
     if (some)
         keep_stopped(t, l);
 }
@@ -306,23 +302,16 @@ static void backward(struct lm *m, const struct engine *g, const int32_t *target
     t->loss = 0;
     for (int l = N; l >= 1; l--) {
         const double share = 2.0 * l / (N * (N + 1.0));
-        const int first = sublayers_first(&m->sublayers, l - 1);
         float *const d = l == N ? m->d_h : t->d;
-        const float *const in = lm_pick(m, t->rows, exit_state(t, l), B, L);
+        const float *const in = lm_pick(m, t->rows, state(t, l), B, L);
         lm_score(m, g, in, target, t->nll, rows);
         for (int i = 0; i < rows; i++)
             t->loss += share * (double)t->nll[i] / rows;
         lm_output_backward(m, g, target, in, d, share, rows);
         lm_unpick(m, d, B, L);
         if (l < N)
-            g->ops.act(&(struct act){.y = m->d_h,
-                                     .x = m->d_h,
-                                     .add = d,
-                                     .rows = B * L,
-                                     .n = m->c.D,
-                                     .threads = g->threads});
-        sublayers_part_backward(&m->sublayers, g, first, sublayers_first(&m->sublayers, l) - first,
-                                m->d_h, B, L);
+            rows_add(g, m->d_h, d, B * L, m->c.D);
+        layer_backward(&m->sublayers, g, l - 1, m->d_h, B, L);
     }
 }
 

@@ -45,6 +45,3 @@ struct early_exit {
         *nll;    /* [B,L,D] gradient of the state after a layer before the last; [B*L] its loss */
     double loss; /* of all layers; NAN = of none since the last forward */
 };
-
-/* The state after layer l, from 0 = the input; those of a forward that was kept are all there. */
-float *exit_state(const struct early_exit *t, int l);

@@ -76,8 +76,7 @@ static enum status bind(struct lm *m, const struct engine *g, struct arena *a, s
                            .keys = caches,
                            .values = caches + stores};
     t->in = arena_f32(a, PART_ACTIVATIONS, step * (size_t)max.L);
-    t->h = arena_f32(a, PART_ACTIVATIONS, step);
-    t->mixed = arena_f32(a, PART_ACTIVATIONS, step);
+    TAKE(a, PART_ACTIVATIONS, step, &t->h, &t->mixed);
     t->share = arena_f32(a, PART_SCRATCH, (size_t)c->N + 1);
     t->rows = arena_f32(a, PART_ACTIVATIONS, all * D);
     t->normed = feedback_norm(t, 0) ? arena_f32(a, PART_ACTIVATIONS, all * D) : t->rows;
@@ -118,13 +117,6 @@ static struct seq_rows rows_at(const struct feedback *t, const float *base, int 
     return (struct seq_rows){(float *)base + (ptrdiff_t)first * t->c->D, stride_of(t)};
 }
 
-static struct seq_rows cached(const struct cache *c, int first)
-{
-    float *const rows = cache_rows(c, 0);
-
-    return (struct seq_rows){rows ? rows + (ptrdiff_t)first * c->n : NULL, cache_stride(c)};
-}
-
 /* Keys and values of n rows of each sequence, the first of them `first`; where they are stored it
  * is `to`. */
 static void project(struct feedback *t, const struct engine *g, int B, int first, int to, int n)
@@ -135,8 +127,9 @@ static void project(struct feedback *t, const struct engine *g, int B, int first
             norm_apply(g, t->c, norm, rows_at(t, t->normed, first).at + b * stride_of(t),
                        rows_at(t, t->rows, first).at + b * stride_of(t), NULL, n);
         const struct seq_rows from = rows_at(t, t->normed, first);
-        project_map(g, feedback_weight(t, i, false), NULL, cached(&t->keys[i], to), from, B, n);
-        project_map(g, feedback_weight(t, i, true), NULL, cached(&t->values[i], to), from, B, n);
+        project_map(g, feedback_weight(t, i, false), NULL, cache_from(&t->keys[i], to), from, B, n);
+        project_map(g, feedback_weight(t, i, true), NULL, cache_from(&t->values[i], to), from, B,
+                    n);
     }
 }
 
@@ -144,7 +137,6 @@ static void project(struct feedback *t, const struct engine *g, int B, int first
 static void recall(struct feedback *t, const struct engine *g, int B, int L)
 {
     struct cache *const memory = &layer(t, 0)->memory;
-    const size_t D = (size_t)t->c->D;
     const bool hidden = t->mem == MEM_HIDDEN;
 
     t->past = t->mem == MEM_KV ? t->keys->M : hidden ? memory->M : 0;
@@ -153,9 +145,7 @@ static void recall(struct feedback *t, const struct engine *g, int B, int L)
     if (!hidden)
         return;
     cache_reserve(memory, L);
-    for (int b = 0; b < B; b++)
-        memcpy(rows_at(t, t->rows, 0).at + b * stride_of(t), cache_rows(memory, b),
-               sizeof(float) * (size_t)t->past * D);
+    rows_copy(rows_at(t, t->rows, 0), cache_from(memory, 0), B, (size_t)t->past * (size_t)t->c->D);
     if (t->past)
         project(t, g, B, 0, 0, t->past);
 }
@@ -164,38 +154,36 @@ static void recall(struct feedback *t, const struct engine *g, int B, int L)
 
 float *feedback_state(const struct feedback *t, int l)
 {
-    return t->sublayers->kept && l < t->c->N
-               ? t->sublayers->work[sublayers_first(t->sublayers, l)].x
-               : t->h;
+    return layer_state(t->sublayers, l, t->h);
 }
 
-static void add(float *y, const float *x, float by, size_t n)
+void feedback_step(const struct feedback *t, float *one, float *all, int step, int B, int L,
+                   bool back)
 {
-    for (size_t i = 0; i < n; i++)
-        y[i] += by * x[i];
+    const ptrdiff_t D = t->c->D;
+    const struct seq_rows row = {one, D}, of_all = {all + step * D, L * D};
+
+    rows_copy(back ? of_all : row, back ? row : of_all, B, (size_t)D);
 }
 
 void feedback_run(struct feedback *t, const struct engine *g, int step, int B, int L, bool again)
 {
     struct sublayers *const s = t->sublayers;
     const uint64_t drop_step = s->drop.step;
-    const size_t D = (size_t)t->c->D, n = (size_t)B * D;
+    const size_t n = (size_t)B * (size_t)t->c->D;
     float *x = feedback_state(t, 0);
 
     s->drop.step = drop_step << 24 | (uint64_t)step;
-    for (int b = 0; b < B; b++)
-        memcpy(x + (size_t)b * D, t->in + ((size_t)b * (size_t)L + (size_t)step) * D,
-               D * sizeof(float));
+    feedback_step(t, x, t->in, step, B, L, false);
     memset(t->mixed, 0, n * sizeof(float));
-    add(t->mixed, x, t->share[0], n);
+    add_times(t->mixed, x, t->share[0], n, 1);
     for (int l = 0; l < t->c->N; l++) {
-        const int first = sublayers_first(s, l);
         float *const next = feedback_state(t, l + 1);
         struct attention *const a = &layer(t, l)->state.attention;
         a->seen = t->past + step;
         a->again = again;
-        sublayers_part_forward(s, g, first, sublayers_first(s, l + 1) - first, next, x, B, 1);
-        add(t->mixed, next, t->share[l + 1], n);
+        layer_forward(s, g, l, next, x, B, 1);
+        add_times(t->mixed, next, t->share[l + 1], n, 1);
         x = next;
     }
     s->drop.step = drop_step;
@@ -205,46 +193,36 @@ static void forward(struct lm *m, const struct engine *g, float *out, int B, int
 {
     struct feedback *const t = m->drive_data;
     const size_t D = (size_t)t->c->D;
+    const bool hidden = t->mem == MEM_HIDDEN;
 
     shares_of(t->weight->data, t->c->N + 1, t->share);
     recall(t, g, B, L);
     for (int step = 0; step < L; step++) {
-        const struct seq_rows at =
-            rows_at(t, t->rows, t->mem == MEM_HIDDEN ? t->past + step : step);
+        const int at = hidden ? t->past + step : step;
         feedback_run(t, g, step, B, L, false);
-        for (int b = 0; b < B; b++) {
-            memcpy(out + ((size_t)b * (size_t)L + (size_t)step) * D, t->h + (size_t)b * D,
-                   D * sizeof(float));
-            memcpy(at.at + b * at.stride, t->mixed + (size_t)b * D, D * sizeof(float));
-        }
-        project(t, g, B, t->mem == MEM_HIDDEN ? t->past + step : step, t->past + step, 1);
+        feedback_step(t, t->h, out, step, B, L, true);
+        rows_copy(rows_at(t, t->rows, at), (struct seq_rows){t->mixed, t->c->D}, B, D);
+        project(t, g, B, at, t->past + step, 1);
     }
-    struct cache *const memory = &layer(t, 0)->memory;
-    for (int b = 0; t->mem == MEM_HIDDEN && b < B; b++)
-        memcpy(cache_rows(memory, b) + (size_t)t->past * D,
-               rows_at(t, t->rows, t->past).at + b * stride_of(t), sizeof(float) * (size_t)L * D);
+    if (hidden)
+        rows_copy(cache_from(&layer(t, 0)->memory, t->past), rows_at(t, t->rows, t->past), B,
+                  (size_t)L * D);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
 void feedback_remember(struct feedback *t, const struct engine *g, const float *x, int B, int n)
 {
-    struct cache *const memory = &layer(t, 0)->memory;
-    const size_t D = (size_t)t->c->D;
+    const ptrdiff_t floats = (ptrdiff_t)n * t->c->D;
+    const struct seq_rows from = {(float *)x, floats};
 
-    if (t->mem == MEM_HIDDEN) {
-        cache_reserve(memory, n);
-        for (int b = 0; b < B; b++)
-            memcpy(cache_rows(memory, b) + (size_t)memory->M * D, x + (size_t)(b * n) * D,
-                   sizeof(float) * (size_t)n * D);
-    }
+    if (t->mem == MEM_HIDDEN)
+        rows_copy(cache_new_rows(&layer(t, 0)->memory, n), from, B, (size_t)floats);
     if (t->mem != MEM_KV)
         return;
     for (int i = 0; i < 2 * feedback_stores(t->c); i++)
         cache_reserve(&t->keys[i], n);
-    for (int b = 0; b < B; b++)
-        memcpy(rows_at(t, t->rows, 0).at + b * stride_of(t), x + (size_t)(b * n) * D,
-               sizeof(float) * (size_t)n * D);
+    rows_copy(rows_at(t, t->rows, 0), from, B, (size_t)floats);
     project(t, g, B, 0, t->keys->M, n);
 }
 

@@ -56,6 +56,9 @@ void feedback_backward(struct lm *m, const struct engine *g, const int32_t *targ
 /* One step of the segment: all layers on x [B,D] of in; the states are sublayers' or follow in h.
  */
 float *feedback_state(const struct feedback *t, int l);
+/* Row `step` of `all` [B,L,D] to `one` [B,D], or back. */
+void feedback_step(const struct feedback *t, float *one, float *all, int step, int B, int L,
+                   bool back);
 void feedback_run(struct feedback *t, const struct engine *g, int step, int B, int L, bool again);
 
 /* Rows x [B,n,D] become memory, as if they were mixtures of past tokens. */

@@ -22,10 +22,8 @@ enum status feedback_bind_grad(struct lm *m, const struct engine *g, struct aren
     const size_t step = (size_t)t->max.B * D;
     const int rows = max_int(t->max.B, t->reach);
 
-    t->d_keys = arena_f32(a, PART_ACTIVATIONS, stores * store_floats(t));
-    t->d_values = arena_f32(a, PART_ACTIVATIONS, stores * store_floats(t));
-    t->d = arena_f32(a, PART_ACTIVATIONS, step);
-    t->d_mixed = arena_f32(a, PART_ACTIVATIONS, step);
+    TAKE(a, PART_ACTIVATIONS, stores * store_floats(t), &t->d_keys, &t->d_values);
+    TAKE(a, PART_ACTIVATIONS, step, &t->d, &t->d_mixed);
     t->d_rows = arena_f32(a, PART_ACTIVATIONS, step * (size_t)t->reach);
     t->stats = arena_f32(a, PART_SCRATCH, (size_t)NORM_STATS * (size_t)rows);
     t->d_share = arena_take(a, PART_SCRATCH, ((size_t)t->c->N + 1) * sizeof(double));
@@ -65,8 +63,7 @@ static void d_of_step(struct feedback *t, const struct engine *g, int row, int B
     memset(t->d_mixed, 0, n * sizeof(float));
     for (int i = 0; i < feedback_stores(t->c); i++) {
         d_of_rows(t, g, i, row, 1, B, (struct seq_rows){t->d, t->c->D});
-        for (size_t k = 0; k < n; k++)
-            t->d_mixed[k] += t->d[k];
+        add_times(t->d_mixed, t->d, 1, n, 1);
     }
 }
 
@@ -74,36 +71,29 @@ static void d_of_step(struct feedback *t, const struct engine *g, int row, int B
 static void through_mixture(struct feedback *t, int l, size_t n)
 {
     t->d_share[l] += dot_in_order(t->d_mixed, feedback_state(t, l), n);
-    for (size_t i = 0; i < n; i++)
-        t->d[i] += t->share[l] * t->d_mixed[i];
+    add_times(t->d, t->d_mixed, t->share[l], n, 1);
 }
 
 static void step_backward(struct feedback *t, const struct engine *g, int step, float *d, int B,
                           int L)
 {
     struct sublayers *const s = t->sublayers;
-    const size_t D = (size_t)t->c->D, n = (size_t)B * D;
+    const size_t n = (size_t)B * (size_t)t->c->D;
     const uint64_t drop_step = s->drop.step;
 
     d_of_step(t, g, t->past + step, B);
     feedback_run(t, g, step, B, L, true);
-    for (int b = 0; b < B; b++)
-        memcpy(t->d + (size_t)b * D, d + ((size_t)b * (size_t)L + (size_t)step) * D,
-               D * sizeof(float));
+    feedback_step(t, t->d, d, step, B, L, false);
     s->drop.step = drop_step << 24 | (uint64_t)step;
     for (int i = 0; i < s->n; i++)
         s->work[i].drop.step = s->drop.step;
     for (int l = t->c->N; l >= 0; l--) {
         through_mixture(t, l, n);
-        if (l > 0) {
-            const int first = sublayers_first(s, l - 1);
-            sublayers_part_backward(s, g, first, sublayers_first(s, l) - first, t->d, B, 1);
-        }
+        if (l > 0)
+            layer_backward(s, g, l - 1, t->d, B, 1);
     }
     s->drop.step = drop_step;
-    for (int b = 0; b < B; b++)
-        memcpy(d + ((size_t)b * (size_t)L + (size_t)step) * D, t->d + (size_t)b * D,
-               D * sizeof(float));
+    feedback_step(t, t->d, d, step, B, L, true);
 }
 
 /* Of W_k and W_v, by all rows at once; of the norm before them, by rows of earlier segments, which
@@ -124,17 +114,6 @@ static void store_grad(struct feedback *t, const struct engine *g, int i, int B,
         d_of_rows(t, g, i, 0, t->past, B, (struct seq_rows){t->d_rows, t->past * D});
 }
 
-/* From that of the softmax. */
-static void weight_grad(const struct feedback *t)
-{
-    double mean = 0;
-
-    for (int l = 0; l <= t->c->N; l++)
-        mean += (double)t->share[l] * t->d_share[l];
-    for (int l = 0; l <= t->c->N; l++)
-        t->weight->grad[l] += (float)((double)t->share[l] * (t->d_share[l] - mean));
-}
-
 void feedback_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
 {
     struct feedback *const t = m->drive_data;
@@ -148,5 +127,5 @@ void feedback_backward(struct lm *m, const struct engine *g, const int32_t *targ
         step_backward(t, g, step, m->d_h, B, L);
     for (int i = 0; i < feedback_stores(t->c); i++)
         store_grad(t, g, i, B, L);
-    weight_grad(t);
+    shares_grad(t->share, t->d_share, t->c->N + 1, t->weight->grad);
 }

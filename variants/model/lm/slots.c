@@ -48,18 +48,13 @@ static enum status bind(struct lm *m, const struct engine *g, struct arena *a, s
                         .past = past};
     const bool carried = t->mem != MEM_NONE && t->mem != MEM_RECOMPUTE;
     t->now = arena_f32(a, carried ? PART_MEMORY : PART_SCRATCH, slot_floats(t, max.B));
-    t->used = arena_f32(a, PART_ACTIVATIONS, slot_floats(t, max.B));
-    t->next = arena_f32(a, PART_ACTIVATIONS, slot_floats(t, max.B));
+    TAKE(a, PART_ACTIVATIONS, slot_floats(t, max.B), &t->used, &t->next);
     t->h = arena_f32(a, PART_ACTIVATIONS, B * L * (size_t)c->D);
     t->length = arena_f32(a, PART_SCRATCH, B * S);
-    float **const of_slots[] = {&t->q, &t->ks, &t->vs, &t->o};
-    for (size_t i = 0; i < ARRAY_LEN(of_slots); i++)
-        *of_slots[i] = arena_f32(a, PART_ACTIVATIONS, wide);
-    t->k = arena_f32(a, PART_ACTIVATIONS, rows);
-    t->v = arena_f32(a, PART_ACTIVATIONS, rows);
+    TAKE(a, PART_ACTIVATIONS, wide, &t->q, &t->ks, &t->vs, &t->o);
+    TAKE(a, PART_ACTIVATIONS, rows, &t->k, &t->v);
     t->p = arena_f32(a, PART_SCORES, mean ? 0 : B * (size_t)c->H * S * (L + 1));
-    t->mean = arena_f32(a, PART_ACTIVATIONS, mean ? B * (size_t)c->D : 0);
-    t->hidden = arena_f32(a, PART_ACTIVATIONS, mean ? B * (size_t)c->D : 0);
+    TAKE(a, PART_ACTIVATIONS, mean ? B * (size_t)c->D : 0, &t->mean, &t->hidden);
     t->tokens = arena_take(a, PART_ACTIVATIONS, B * L * sizeof(int32_t));
     for (int i = 0; i < sublayers->n; i++)
         if (sublayers->at[i].kind->reads) {

@@ -57,14 +57,9 @@ enum status slots_bind_grad(struct lm *m, const struct engine *g, struct arena *
 
     if (!make_room(t))
         return fail(e, E_NOMEM, "no memory for %d segments  -> use a lower replay", entries(t));
-    float **const of_slots[] = {&t->d, &t->d_next, &t->d_r, &t->kept};
-    for (size_t i = 0; i < ARRAY_LEN(of_slots); i++)
-        *of_slots[i] = arena_f32(a, PART_ACTIVATIONS, slot_floats(t, t->max.B));
-    float **const of_heads[] = {&t->d_q, &t->d_ks, &t->d_vs, &t->d_o};
-    for (size_t i = 0; i < ARRAY_LEN(of_heads); i++)
-        *of_heads[i] = arena_f32(a, PART_ACTIVATIONS, wide);
-    t->d_k = arena_f32(a, PART_ACTIVATIONS, rows);
-    t->d_v = arena_f32(a, PART_ACTIVATIONS, rows);
+    TAKE(a, PART_ACTIVATIONS, slot_floats(t, t->max.B), &t->d, &t->d_next, &t->d_r, &t->kept);
+    TAKE(a, PART_ACTIVATIONS, wide, &t->d_q, &t->d_ks, &t->d_vs, &t->d_o);
+    TAKE(a, PART_ACTIVATIONS, rows, &t->d_k, &t->d_v);
     t->d_h = arena_f32(a, PART_ACTIVATIONS, B * L * D);
     const size_t before = a->used;
     t->ring = arena_take(a, PART_ACTIVATIONS, sizeof(*t->ring));
@@ -219,8 +214,8 @@ static void put_away(struct slots *t, struct past_segment *to, const struct drop
         const size_t n = (size_t)(m->M + fresh) * D;
         to->n_rows[i] = m->M;
         to->seen[i] = m->seen;
-        for (int b = 0; m->n && b < B; b++)
-            memcpy(to->rows[i] + (size_t)b * n, cache_rows(m, b), n * sizeof(float));
+        if (m->n)
+            rows_copy((struct seq_rows){to->rows[i], (ptrdiff_t)n}, cache_from(m, 0), B, n);
     }
 }
 
@@ -236,8 +231,8 @@ static void bring_back(struct slots *t, const struct past_segment *from, int B, 
         m->M = from->n_rows[i];
         m->seen = from->seen[i];
         cache_reserve(m, m->n ? t->max.L : 0);
-        for (int b = 0; m->n && b < B; b++)
-            memcpy(cache_rows(m, b), from->rows[i] + (size_t)b * n, n * sizeof(float));
+        if (m->n)
+            rows_copy(cache_from(m, 0), (struct seq_rows){from->rows[i], (ptrdiff_t)n}, B, n);
     }
 }
 

@@ -5,6 +5,7 @@
  * token of each sequence at a time. Distances begin at 1, where the core's begin at 0: a bias that
  * falls by the same step is the same softmax, and windows and tables (pos_recent.c) are shifted. */
 #include "feedback.h"
+#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
@@ -149,8 +150,7 @@ static void gather(const struct sublayer *s, float *to, const float *from, int B
     const size_t n = (size_t)s->state.attention.seen * (size_t)config_kv_width(s->c);
 
     for (int b = 0; b < B; b++)
-        for (size_t i = 0; i < n; i++)
-            to[(size_t)(b * stride) + i] += from[(size_t)(b * stride) + i];
+        add_times(to + b * stride, from + b * stride, 1, n, 1);
 }
 
 static void backward(const struct engine *g, struct sublayer *s, const struct work *w,

@@ -140,8 +140,7 @@ static void read_backward(const struct engine *g, struct sublayer *s, const stru
     t.d_scratch = w->d_scratch;
     cross_backward(g, &t, d_in, d_ctx, d_y, from.at.at, context(s, from));
     if (to)
-        g->ops.act(&(struct act){
-            .y = to, .x = to, .add = d_ctx, .rows = rows, .n = s->c->D, .threads = g->threads});
+        rows_add(g, to, d_ctx, rows, s->c->D);
 }
 
 /* What is carried is carried by the first that reads it. */
