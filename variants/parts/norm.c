@@ -122,13 +122,17 @@ void norm_apply(const struct engine *g, const struct config *c, const struct par
                                .threads = g->threads});
 }
 
-static void backward(const struct engine *g, const struct config *c, const struct param *w,
-                     float *d_x, const float *d_y, const float *x, float *stats, int rows,
-                     bool weights)
+void norm_backward(const struct engine *g, const struct config *c, const struct param *w,
+                   float *d_x, const float *d_y, const float *x, float *stats, int rows, int of)
 {
     struct ada ada;
+
+    if (c->norm_kind == NORM_POWER) {
+        power_backward(g, c, w, d_x, d_y, x, stats, rows, of);
+        return;
+    }
     const enum norm_kind kind = op_of(c, &ada);
-    const bool weighted = weights && ada.c == 0;
+    const bool weighted = of > 0 && ada.c == 0;
 
     g->ops.norm_grad(
         &(struct norm_grad){.kind = kind,
@@ -147,22 +151,10 @@ static void backward(const struct engine *g, const struct config *c, const struc
                             .threads = g->threads});
 }
 
-void norm_backward(const struct engine *g, const struct config *c, const struct param *w,
-                   float *d_x, const float *d_y, const float *x, float *stats, int rows, int of)
-{
-    if (c->norm_kind == NORM_POWER)
-        power_backward(g, c, w, d_x, d_y, x, stats, rows, of);
-    else
-        backward(g, c, w, d_x, d_y, x, stats, rows, true);
-}
-
 void norm_input_grad(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, const float *d_y, const float *x, float *stats, int rows)
 {
-    if (c->norm_kind == NORM_POWER)
-        power_backward(g, c, w, d_x, d_y, x, stats, rows, 0);
-    else
-        backward(g, c, w, d_x, d_y, x, stats, rows, false);
+    norm_backward(g, c, w, d_x, d_y, x, stats, rows, 0);
 }
 
 /* ---- a layer norm ------------------------------------------------------------------------- */

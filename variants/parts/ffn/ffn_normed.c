@@ -93,7 +93,7 @@ static void normed_backward(const struct engine *g, const struct config *c, cons
                                        .d_bias = f.b1 ? f.b1->grad : NULL,
                                        .d_y = d,
                                        .x = pre,
-                                       .bias = c->ffn_bias ? f.b1->data : NULL,
+                                       .bias = f.b1 ? f.b1->data : NULL,
                                        .rows = rows,
                                        .n = c->F,
                                        .threads = g->threads});
