@@ -124,12 +124,9 @@ static enum status take_recurrence(const struct ba_recurrence *from, struct recu
 
     TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_recurrence, den), from, "ba_recurrence",
                     e));
-    const struct number per[] = {
-        {"per of q", x.q.per, 0, LIMIT_LENGTH}, {"per of k", x.k.per, 0, LIMIT_LENGTH},
-        {"per of v", x.v.per, 0, LIMIT_LENGTH}, {"per of g", x.g.per, 0, LIMIT_LENGTH},
-        {"per of a", x.a.per, 0, LIMIT_LENGTH}, {"per of b", x.b.per, 0, LIMIT_LENGTH},
-        {"per of i", x.i.per, 0, LIMIT_LENGTH}, {"per of beta", x.beta.per, 0, LIMIT_LENGTH},
-    };
+#define PER(field) {"per of " #field, x.field.per, 0, LIMIT_LENGTH},
+    const struct number per[] = {ROWS_IN_RECURRENCE(PER)};
+#undef PER
     TRY(check_sizes(&x, e));
     TRY(take_texts(t, x.texts, x.cu_seqlens, x.L, x.B == 1 && x.M == 0, e));
     TRY(check_numbers(per, ARRAY_LEN(per), e));
@@ -156,11 +153,10 @@ static struct recur text_of(const struct recur *r, const struct texts *t, int n)
     const ptrdiff_t at = t->cu[n], keys = (ptrdiff_t)n * r->Hs * r->dk,
                     heads = (ptrdiff_t)n * r->Hs;
     struct recur one = *r;
-    struct recur_rows *const rows[] = {&one.q,    &one.k, &one.v, &one.g,
-                                       &one.beta, &one.a, &one.b, &one.i};
 
-    for (size_t x = 0; x < ARRAY_LEN(rows); x++)
-        *rows[x] = rows_from(*rows[x], at);
+#define FROM(field) one.field = rows_from(r->field, at);
+    ROWS_IN_RECURRENCE(FROM)
+#undef FROM
     one.L = t->cu[n + 1] - t->cu[n];
     one.o = to(r->o, at * r->H * r->dv);
     one.den = to(r->den, at * r->H);
@@ -178,19 +174,12 @@ static struct recur_grad grad_of_text(const struct recur *r, const struct recur_
 {
     const ptrdiff_t at = t->cu[n], keys = (ptrdiff_t)n * r->Hs * r->dk;
 
-    return (struct recur_grad){.d_o = of(d->d_o, at * r->H * r->dv),
-                               .d_s1 = of(d->d_s1, keys * r->dv),
-                               .d_q = to(d->d_q, at * r->q.row),
-                               .d_k = to(d->d_k, at * r->k.row),
-                               .d_v = to(d->d_v, at * r->v.row),
-                               .d_g = to(d->d_g, at * r->g.row),
-                               .d_beta = to(d->d_beta, at * r->beta.row),
-                               .d_a = to(d->d_a, at * r->a.row),
-                               .d_b = to(d->d_b, at * r->b.row),
-                               .d_u = d->d_u,
-                               .d_i = to(d->d_i, at * r->i.row),
-                               .d_s0 = to(d->d_s0, keys * r->dv),
+#define FROM(field) .d_##field = to(d->d_##field, at * r->field.row),
+    return (struct recur_grad){ROWS_IN_RECURRENCE(FROM).d_u = d->d_u,
+                               .d_o = of(d->d_o, at * r->H * r->dv),
+                               .d_s1 = of(d->d_s1, keys * r->dv), .d_s0 = to(d->d_s0, keys * r->dv),
                                .d_z0 = to(d->d_z0, keys)};
+#undef FROM
 }
 
 /* Room for each text. */
