@@ -335,18 +335,41 @@ static void unit_rows(struct param *p)
     }
 }
 
+/* Element i of those that follow from its place or are evenly distributed. */
+static float element(const struct param *p, uint64_t seed, uint64_t stream, size_t i)
+{
+    switch (p->init) {
+    case INIT_CONST:
+        return p->init_arg;
+    case INIT_UNIFORM:
+        return p->init_arg * (float)rng_uniform(seed, stream, i);
+    case INIT_UNIFORM_BOTH:
+        return p->init_arg * (float)(2 * rng_uniform(seed, stream, i) - 1);
+    case INIT_LOG:
+        return (float)log(1 + ((double)p->init_arg - 1) * rng_uniform(seed, stream, i));
+    case INIT_LOG_COUNT:
+        return (float)log(1 + (double)(i % (size_t)row_length(p)));
+    case INIT_STEP:
+        return (float)log(expm1(exp(log(0.001) + log(100) * rng_uniform(seed, stream, i))));
+    case INIT_TURNS:
+        return (float)(i % (size_t)p->init_arg);
+    default: /* INIT_FREQUENCIES */
+        return (float)pow(10000, -(double)i / (double)p->n);
+    }
+}
+
 /* Linear maps preserve the variance of their input, embeddings have rows of unit length before
  * emb_scale, tables and biases are small. These are benchmark weights, not a training recipe:
  * scores should have a spread of about one, and every term should affect the checked results. */
 static void fill(struct param *p, uint64_t seed)
 {
     const uint64_t stream = rng_stream(p->name);
-    const float width = (float)p->shape[p->rank - 1];
+    const size_t width = (size_t)row_length(p);
 
     switch (p->init) {
     case INIT_LINEAR:
     case INIT_EMBED:
-        rng_normal(p->data, p->n, seed, stream, 0, 1 / sqrtf(width));
+        rng_normal(p->data, p->n, seed, stream, 0, 1 / sqrtf((float)width));
         break;
     case INIT_TABLE:
         rng_normal(p->data, p->n, seed, stream, 0, 0.2f);
@@ -358,44 +381,11 @@ static void fill(struct param *p, uint64_t seed)
     case INIT_OFF:
         rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
         break;
-    case INIT_CONST:
-        for (size_t i = 0; i < p->n; i++)
-            p->data[i] = p->init_arg;
-        break;
-    case INIT_UNIFORM:
-        for (size_t i = 0; i < p->n; i++)
-            p->data[i] = p->init_arg * (float)rng_uniform(seed, stream, i);
-        break;
-    case INIT_UNIFORM_BOTH:
-        for (size_t i = 0; i < p->n; i++)
-            p->data[i] = p->init_arg * (float)(2 * rng_uniform(seed, stream, i) - 1);
-        break;
-    case INIT_LOG:
-        for (size_t i = 0; i < p->n; i++)
-            p->data[i] = (float)log(1 + ((double)p->init_arg - 1) * rng_uniform(seed, stream, i));
-        break;
-    case INIT_LOG_COUNT:
-        for (size_t i = 0; i < p->n; i++)
-            p->data[i] = (float)log(1 + (double)(i % (size_t)p->shape[p->rank - 1]));
-        break;
-    case INIT_RAMP:
-        fill_ramp(p);
-        break;
-    case INIT_STEP:
-        for (size_t i = 0; i < p->n; i++)
-            p->data[i] =
-                (float)log(expm1(exp(log(0.001) + log(100) * rng_uniform(seed, stream, i))));
-        break;
     case INIT_NORMAL:
         rng_normal(p->data, p->n, seed, stream, 0, p->init_arg);
         break;
-    case INIT_TURNS:
-        for (size_t i = 0; i < p->n; i++)
-            p->data[i] = (float)(i % (size_t)p->init_arg);
-        break;
-    case INIT_FREQUENCIES:
-        for (size_t i = 0; i < p->n; i++)
-            p->data[i] = (float)pow(10000, -(double)i / (double)p->n);
+    case INIT_RAMP:
+        fill_ramp(p);
         break;
     case INIT_UNIT:
         rng_normal(p->data, p->n, seed, stream, 0, 1);
@@ -410,9 +400,12 @@ static void fill(struct param *p, uint64_t seed)
         break;
     case INIT_EYE: /* square, near the identity, or several of these */
         rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
-        for (size_t row = 0, n = (size_t)width; row < p->n / n; row++)
-            p->data[row * n + row % n] += 1;
+        for (size_t row = 0; row < p->n / width; row++)
+            p->data[row * width + row % width] += 1;
         break;
+    default:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = element(p, seed, stream, i);
     }
     param_keep_bounds(p);
 }
