@@ -183,7 +183,7 @@ static enum status copy_file(const char *to, const char *from, const char *name,
     char source[FILE_PATH];
 
     TRY(file_join(source, from, name, e));
-    return access(source, F_OK) == 0 ? file_copy(to, from, name, e) : OK;
+    return access(source, F_OK) == 0 ? file_copy_into(to, from, name, e) : OK;
 }
 
 enum status baseline_remove(const char *dir, struct err *e)

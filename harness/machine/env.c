@@ -150,15 +150,15 @@ static void host_hash(const struct env_facts *f, char *buf, size_t size)
     snprintf(buf, size, "%016llx", (unsigned long long)XXH3_64bits(text, (size_t)n));
 }
 
-/* Between blanks: those of schedulers and interrupts, of idle states and clock rates, of memory, and
+/* Those of schedulers and interrupts, of idle states and clock rates, of memory, and
  * against weaknesses of the CPU. */
 static const char kernel_options[] =
-    " isolcpus nohz nohz_full rcu_nocbs rcu_nocb_poll irqaffinity threadirqs preempt skew_tick"
+    "isolcpus nohz nohz_full rcu_nocbs rcu_nocb_poll irqaffinity threadirqs preempt skew_tick"
     " nowatchdog nmi_watchdog nosmt maxcpus nr_cpus"
     " idle processor.max_cstate intel_idle.max_cstate cpuidle.off intel_pstate amd_pstate"
     " cpufreq.default_governor clocksource tsc no-kvmclock"
     " transparent_hugepage hugepages hugepagesz default_hugepagesz numa_balancing norandmaps"
-    " mitigations nopti pti spectre_v2 nospectre_v2 retbleed ";
+    " mitigations nopti pti spectre_v2 nospectre_v2 retbleed";
 
 void env_kernel_options(char *line)
 {
@@ -166,8 +166,7 @@ void env_kernel_options(char *line)
 
     for (char *word = strtok(line, " "), *start = line; word; word = strtok(NULL, " ")) {
         const size_t n = strlen(word);
-        snprintf(name, sizeof(name), " %.*s ", (int)strcspn(word, "="), word);
-        if (!strstr(kernel_options, name))
+        if (!text_has_word(kernel_options, word, strcspn(word, "=")))
             continue;
         if (to > start)
             *to++ = ' ';

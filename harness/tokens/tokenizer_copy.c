@@ -40,9 +40,8 @@ static enum status copy_files(const char *from, const char *to, const char *cons
             TRY(remove_file(to, names[i], e));
             continue;
         }
-        if (mkdir(to, 0777) != 0 && errno != EEXIST)
-            return file_fail(e, "create", to, errno);
-        TRY(file_copy(to, from, names[i], e));
+        TRY(file_make_folder(to, e));
+        TRY(file_copy_into(to, from, names[i], e));
         *any = true;
     }
     return OK;

@@ -272,17 +272,28 @@ enum status file_replace(const char *path, const void *data, size_t n, struct er
     return st;
 }
 
-enum status file_copy(const char *to, const char *from, const char *name, struct err *e)
+enum status file_copy(const char *from, const char *to, struct err *e)
+{
+    struct bytes file;
+
+    TRY(file_read(&file, from, e));
+    const enum status st = file_replace(to, file.data, file.n, e);
+    free(file.data);
+    return st;
+}
+
+enum status file_copy_into(const char *to, const char *from, const char *name, struct err *e)
 {
     char source[FILE_PATH], target[FILE_PATH];
-    struct bytes data;
 
     TRY(file_join(source, from, name, e));
     TRY(file_join(target, to, name, e));
-    TRY(file_read(&data, source, e));
-    const enum status st = file_replace(target, data.data, data.n, e);
-    free(data.data);
-    return st;
+    return file_copy(source, target, e);
+}
+
+enum status file_make_folder(const char *path, struct err *e)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? OK : file_fail(e, "create", path, errno);
 }
 
 enum status file_flush(FILE *f, const char *name, struct err *e)

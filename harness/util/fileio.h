@@ -59,8 +59,12 @@ enum status file_may_replace(const char *path, struct err *e);
  * bytes or the new. */
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e);
 
-/* Copy the file of that name from one folder to another, as file_replace does. */
-enum status file_copy(const char *to, const char *from, const char *name, struct err *e);
+/* A copy of a file, as file_replace writes it; of the file of that name in another folder. */
+enum status file_copy(const char *from, const char *to, struct err *e);
+enum status file_copy_into(const char *to, const char *from, const char *name, struct err *e);
+
+/* Make a folder, unless there is one. */
+enum status file_make_folder(const char *path, struct err *e);
 
 /* Make changes to the names in a folder durable. */
 enum status file_sync_dir(const char *dir, struct err *e);

@@ -15,6 +15,9 @@ bool text_put(char *dst, size_t size, const char *src);
 /* Append a text that is not empty, after `with` where it is not the first. */
 void text_join(char *buf, size_t size, const char *with, const char *text);
 
+/* Is the word of n characters one of these, which have blanks between them? */
+bool text_has_word(const char *words, const char *word, size_t n);
+
 /* Print n bytes, with `to` in place of each `from`, which is not empty. */
 void text_replaced(FILE *f, const char *text, size_t n, const char *from, const char *to);
 
