@@ -248,19 +248,6 @@ static enum status encode_normal(struct tokenizer *t, const char *text, size_t n
     return OK;
 }
 
-static enum status prepend(const char *text, size_t n, const char *front, struct bytes *out,
-                           struct err *e)
-{
-    FILE *const f = bytes_open(out, e);
-
-    if (!f)
-        return E_NOMEM;
-    if (n > 0)
-        fputs(front, f);
-    fwrite(text, 1, n, f);
-    return bytes_close(f, out, e);
-}
-
 /* Composition changes nothing below U+0300, whose first byte is 0xcc. */
 static bool is_composed(const char *text, size_t n)
 {
@@ -282,8 +269,10 @@ static enum status normalize_by(const struct normalizer *by, const char *text, s
     if (by->kind == NORMALIZE_PREPEND && n > 0)
         fputs(by->to, f);
     if (by->kind == NORMALIZE_REPLACE)
-        return bytes_replace(out, text, n, by->from, by->to, e);
-    return is_composed(text, n) ? prepend(text, n, "", out, e) : unicode_compose(out, text, n, e);
+        text_replaced(f, text, n, by->from, by->to);
+    else
+        fwrite(text, 1, n, f);
+    return bytes_close(f, out, e);
 }
 
 enum status tokenizer_normalize(const struct tokenizer *t, const char *text, size_t n,

@@ -7,7 +7,6 @@
 #include "harness/machine/topo.h"
 #include "tests/support/failure.h"
 
-
 enum { MOST_THREADS = 128, MOST = 64 /* queries of a block */ };
 
 static const struct machine {

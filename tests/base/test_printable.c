@@ -5,7 +5,6 @@
 #include "variants/base/base.h"
 #include "variants/base/printable.h"
 
-
 Test(printable, characters_that_stand)
 {
     static const struct {

@@ -4,7 +4,6 @@
 #include "tests/support/figure_rows.h"
 #include "tests/support/program.h"
 
-
 TestSuite(plot_variants, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { BLOCKS = 20 };

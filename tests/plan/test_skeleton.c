@@ -8,7 +8,6 @@
 #include "variants/model/config/skeleton.h"
 #include "variants/parts/parts.h"
 
-
 TestSuite(skeleton, .timeout = 120);
 
 static void expect_rest(const char *line, enum skeleton kind, const char *want)

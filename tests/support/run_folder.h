@@ -8,7 +8,6 @@
 #include "sample_rows.h"
 #include "tmp_folder.h"
 
-
 static inline void made_write(struct rundir *r, enum table_id table, const void *row)
 {
     MUST(rundir_write(r, table, row, &failure));

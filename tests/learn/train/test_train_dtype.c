@@ -6,7 +6,6 @@
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 
-
 static void parse(struct options *o, const char *backend, const char *dtype)
 {
     training_parse(o,

@@ -7,7 +7,6 @@
 #include "tests/support/finite.h"
 #include "tests/support/kernel/fenced.h"
 
-
 #define EPS 1e-5f
 static const int sizes[][2] = {{1, 1},  {3, 2},   {5, 7},   {2, 8},    {33, 15},
                                {9, 17}, {31, 37}, {5, 130}, {33, 1003}}; /* rows, n */
