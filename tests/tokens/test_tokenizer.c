@@ -391,8 +391,8 @@ static json_t *characters(bool metaspace)
                         "a",
                         json_integer(258));
     json_t *const all =
-        json_pack("{s:{s:s,s:b,s:o,s:[[s,s]]}}", "model", "type", "BPE", "byte_fallback", 1,
-                  "vocab", vocab, "merges", "\xe2\x96\x81", "a");
+        kept(json_pack("{s:{s:s,s:b,s:o,s:[[s,s]]}}", "model", "type", "BPE", "byte_fallback", 1,
+                       "vocab", vocab, "merges", "\xe2\x96\x81", "a"));
     if (metaspace)
         json_object_set_new(all, "pre_tokenizer",
                             json_pack("{s:s,s:s,s:s,s:b}", "type", "Metaspace", "replacement",
