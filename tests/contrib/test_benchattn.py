@@ -687,6 +687,11 @@ class Torch(Refusals):
             for call in (benchattn.attention, benchattn.recurrence):
                 self.refused(part, call, *one, cu_seqlens=torch.tensor(ends))
         self.refused("norm is", benchattn.recurrence, q, k, v, norm="max")
+        self.refused("k is None", benchattn.attention, q, None, v)
+        self.refused("w is None", benchattn.conv, q.flatten(2), None)
+        self.refused("mask_of_head is 3", benchattn.attention, q, k, v, mask_of_head=3)
+        self.refused("H is 0", benchattn.recurrence, q[:, :, :0], k, v)
+        self.assertTrue(torch.equal(benchattn.attention(q.clone().requires_grad_(), k, v, window=None), benchattn.attention(q, k, v)))
         self.refused("heads of q", benchattn.recurrence, q[:, :, :3].contiguous(), k, v)
         if hasattr(torch, "func"):
             for call in (lambda t: benchattn.attention(t, t, t), lambda t: benchattn.recurrence(t, t, t)):

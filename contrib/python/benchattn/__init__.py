@@ -282,6 +282,8 @@ class _Call:
         if hasattr(options.get("window"), "__len__"):
             _take_whole("window", options["window"], np.int32)
         if of_head is not None:
+            if not hasattr(of_head, "__iter__"):
+                raise Error(f"mask_of_head is {of_head!r}  -> give a number for each head")
             _take_whole("mask_of_head", list(of_head), np.uint8)
         if steps is not None and np.shape(steps) != (3,):
             raise Error(f"steps is {steps!r}  -> give (q_step, k_step, q_first)")
@@ -333,7 +335,7 @@ def _mask_of_bits(seen, M):
 class Attention(_Call):
     """Attention of arrays of numpy: `forward()`, then `backward(d_o)`. See `attention`."""
 
-    _Kind, _rest = _Attention, ("lse",)
+    _Kind, _needs, _rest = _Attention, "qkv", ("lse",)
 
     def __init__(self, q, k, v, *, causal=False, cross=False, scale=0, window=0, masks=None, mask_of_head=None,
                  base=0, future=0, u=None, w=None, rel_k=None, rel_v=None, rel_q=None, bias=None, add=None,
@@ -462,7 +464,7 @@ class Attention(_Call):
 class Recurrence(_Call):
     """A linear recurrence of arrays of numpy: `forward()`, then `backward(d_o)`. See `recurrence`."""
 
-    _Kind, _rest = _Recurrence, ("s1", "z1", "m1")
+    _Kind, _needs, _rest = _Recurrence, "qkv", ("s1", "z1", "m1")
 
     def __init__(self, q, k, v, *, g=None, beta=None, a=None, b=None, i=None, u=None, norm=None, eps=0, scale=0,
                  s0=None, z0=None, m0=None, cu_seqlens=None, engine=None):
@@ -476,7 +478,7 @@ class Recurrence(_Call):
         K, Hk = k.shape[1:3]
         at["v"] = _take_rows("v", v, (B, K, None, None))
         Hs, dv = v.shape[2:]
-        _need_some(Hs=Hs, Hk=Hk)
+        _need_some(H=H, Hs=Hs, Hk=Hk)
         if Hs % Hk or max(H, Hs) % min(H, Hs):
             raise Error(f"{H} heads of q, {Hk} of k and {Hs} of v  -> those of k divide those of v, and q's either or both")
         per = {"q": max(1, Hs // H), "k": Hs // Hk}
@@ -532,7 +534,7 @@ class Recurrence(_Call):
 class Convolution(_Call):
     """A short causal convolution of arrays of numpy: `forward()`, then `backward(d_y)`. See `conv`."""
 
-    _Kind, _rest = _Conv, ("s1",)
+    _Kind, _needs, _rest = _Conv, "xw", ("s1",)
 
     def __init__(self, x, w, *, bias=None, s0=None, silu=False, cu_seqlens=None, engine=None):
         self.engine = _engine(engine)
@@ -584,6 +586,9 @@ _INSTEAD = {
 
 def _run(kind, options, operands):
     """All outputs of a call: tensors if an operand is one."""
+    for name in kind._needs:
+        if operands[name] is None:
+            raise Error(f"{name} is None  -> pass an array or a tensor")
     operands = {n: x for n, x in operands.items() if x is not None}
     if not any(_is_tensor(x) for x in operands.values()):
         kind.check_options(**options)

@@ -296,7 +296,7 @@ def run(kind, options, operands):
         o, s1, z1, m1, _den = recurrence(*all_of, texts, norm or "", [float(options.get("eps") or 0), float(options.get("scale") or 0)], number)
         # A state that outputs are divided by has no gradient of its own.
         return (o.to(dtype), s1.detach() if norm else s1, z1.detach() if norm else None, m1.detach() if "i" in operands else None)
-    window, rules = options.get("window", 0), []
+    window, rules = options.get("window") or 0, []
     if isinstance(seen, benchattn.Mask):
         seen = [seen]
     if isinstance(seen, (list, tuple)):
@@ -308,5 +308,5 @@ def run(kind, options, operands):
                      bool(options.get("causal", False)), bool(options.get("cross", False)),
                      list(window) if isinstance(window, (list, tuple)) else [window], [] if steps is None else list(steps),
                      [float(options.get(n) or 0) for n in ("scale", "soft_cap", "gain")],
-                     [options.get("base", 0), options.get("future", 0)], number)
+                     [options.get("base") or 0, options.get("future") or 0], number)
     return o.to(dtype), lse.detach()
