@@ -687,7 +687,8 @@ class Torch(Refusals):
             for call in (benchattn.attention, benchattn.recurrence):
                 self.refused(part, call, *one, cu_seqlens=torch.tensor(ends))
         self.refused("norm is", benchattn.recurrence, q, k, v, norm="max")
-        self.refused("k is None", benchattn.attention, q, None, v)
+        self.refused("k is a NoneType", benchattn.attention, q, None, v)
+        self.refused("q is a int", benchattn.attention, 3, k, v, key_padding_mask=torch.zeros(B, K, dtype=torch.bool))
         self.refused("w is None", benchattn.conv, q.flatten(2), None)
         self.refused("mask_of_head is 3", benchattn.attention, q, k, v, mask_of_head=3)
         self.refused("H is 0", benchattn.recurrence, q[:, :, :0], k, v)

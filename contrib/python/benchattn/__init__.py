@@ -400,7 +400,7 @@ class Attention(_Call):
             _take("masks", masks, (L, K), (H, L, K), dtype=bool)
             if steps is not None:
                 raise Error("masks of bools with steps  -> use mask(...), which knows positions")
-            made = [_mask_of_bits(seen, M) for seen in masks.reshape(-1, L, K)]
+            made = [_mask_of_bits(seen, M) for seen in (masks[None] if masks.ndim == 2 else masks)]
             self._kept.append([bits for _, bits in made])
             mask_of_head = range(H) if len(made) > 1 else None
             masks = [m for m, _ in made]
@@ -675,7 +675,9 @@ def attention(q, k, v, *, u=None, w=None, rel_k=None, rel_v=None, rel_q=None, bi
     if layout not in ("blhd", "bhld"):
         raise Error(f"layout is {layout!r}  -> use 'blhd' or 'bhld'")
     for name in "qkv":
-        axes = getattr(operands[name], "ndim", 4)
+        axes = getattr(operands[name], "ndim", None)
+        if axes is None:
+            raise Error(f"{name} is a {type(operands[name]).__name__}  -> pass an array or a tensor")
         if axes != 4:
             raise Error(f"{name} has {axes} axes  -> give it those of {layout!r}; [None] adds one of length 1")
     tokens = 1 if layout == "blhd" else 2
