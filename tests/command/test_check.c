@@ -25,6 +25,15 @@ Test(check_cases, shapes_that_a_variant_excludes)
     cr_expect_null(strstr(r.out.data, "set layer seq=37 mem=0 kv_heads=3"), "%s", r.out.data);
 }
 
+/* Of the two attentions of a layer the first alone shares key heads: what runs them takes both. */
+Test(check_cases, attentions_of_a_layer_that_differ)
+{
+    if (!backend_find("onednn") || backend_usable(backend_find("onednn"), NULL) != OK)
+        cr_skip_test("onednn is not usable here");
+    struct ran r = must_bench("check --variant nystrom --backend onednn -v");
+    HAS(r.out.data, "nystrom layer seq=37 mem=0 kv_heads=3");
+}
+
 Test(check_cases, types_that_weights_refuse)
 {
     const struct backend *b = NULL;

@@ -182,6 +182,7 @@ bool steps_core(const struct steps *t, struct extent max, struct attn *a)
         has = true;
         a->L = max_int(a->L, one.L);
         a->K = a->K ? max_int(a->K, one.K) : 0;
+        a->Hkv = min_int(a->Hkv, one.Hkv);
     }
     return has;
 }

@@ -435,8 +435,8 @@ size_t steps_pairs(const struct steps *t, struct extent max, bool kept);
 size_t steps_scratch(const struct steps *t, const struct engine *g, struct extent max,
                      bool backward);
 double steps_flop(const struct steps *t, struct extent now);
-/* The attention of its last step that attends, with as many queries and keys as any has; false if
- * none does. What the implementation needs. */
+/* The attention of its last step that attends, with as many queries and keys as any has, and as few
+ * key heads; false if none does. What the implementation needs. */
 bool steps_core(const struct steps *t, struct extent max, struct attn *a);
 struct attn_need steps_core_need(const struct steps *t, const struct attn_impl *core,
                                  const struct engine *g, struct extent max,
