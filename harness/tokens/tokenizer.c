@@ -278,7 +278,7 @@ static enum status normalize_by(const struct normalizer *by, const char *text, s
 enum status tokenizer_normalize(const struct tokenizer *t, const char *text, size_t n,
                                 struct bytes *out, struct err *e)
 {
-    enum status st = normalize_by(&(struct normalizer){NORMALIZE_NOTHING}, text, n, out, e);
+    enum status st = normalize_by(&(struct normalizer){.kind = NORMALIZE_NOTHING}, text, n, out, e);
 
     for (int i = 0; st == OK && i < t->n_normalizers; i++) {
         struct bytes next = {0};
