@@ -418,6 +418,7 @@ Test(published, which_paths_are_published)
     struct published p;
     cr_expect_eq(published_open(&p, published_path("model.safetensors"), &failure), OK, "%s",
                  failure.msg);
+    published_close(&p);
 }
 
 /* Qwen3-Next's files have them, and its scores do not. */
