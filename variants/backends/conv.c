@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Short causal convolution in plain loops: it reads and writes rows faster than memory has them. */
+ * Short causal convolution in plain loops, of which compilers make vectors. Threads share rows forward
+ * and channels backward. */
 #include "conv.h"
 
 #include "variants/base/loops.h"

@@ -267,12 +267,6 @@ static struct seq_rows new_rows(struct cache *cache, float *own, int rows, ptrdi
     return (struct seq_rows){cache_rows(cache, 0) + cache->M * width, cache_stride(cache)};
 }
 
-static void copy_rows(struct seq_rows to, struct seq_rows from, int B, ptrdiff_t floats)
-{
-    for (int b = 0; b < B; b++)
-        memcpy(to.at + b * to.stride, from.at + b * from.stride, sizeof(float) * (size_t)floats);
-}
-
 /* k = q / |q| of each head. */
 static void unit_rows(const struct sublayer *s, struct seq_rows to, struct seq_rows from, int B,
                       int rows, int threads)
@@ -321,15 +315,15 @@ static void make_operands(const struct engine *g, struct sublayer *s, struct wor
     if (c->share_qk) {
         project(g, s, CONTENT_Q, all, from, 0);
         unit_rows(s, k, all, B, rows, g->threads);
-        copy_rows(q, (struct seq_rows){all.at + (rows - L) * HD, all.stride}, B, L * HD);
+        rows_copy(q, (struct seq_rows){all.at + (rows - L) * HD, all.stride}, B, (size_t)(L * HD));
     } else {
         project(g, s, CONTENT_K, k, from, 0);
         if (L)
             project(g, s, CONTENT_Q, q, from, rows - L);
         if (raw)
-            copy_rows((struct seq_rows){w->array[CT_RAW_K], rows * HD}, k, B, rows * HD);
+            rows_copy((struct seq_rows){w->array[CT_RAW_K], rows * HD}, k, B, (size_t)(rows * HD));
         if (raw)
-            copy_rows((struct seq_rows){w->array[CT_RAW_Q], L * HD}, q, B, L * HD);
+            rows_copy((struct seq_rows){w->array[CT_RAW_Q], L * HD}, q, B, (size_t)(L * HD));
     }
     project(g, s, CONTENT_V, v, from, 0);
     if (numbers_of(c)) {
