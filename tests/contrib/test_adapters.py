@@ -128,8 +128,29 @@ class Adapters(unittest.TestCase):
         options = {"delta_softplus": True, "return_last_state": True}
         self.compare(x, lambda **t: recurrences.selective_scan(**t, **options), channels_by_token, "scan of channels")
         named = {"hidden_states": "u", "dt": "delta"}
-        again = mamba_ssm.selective_scan_fn(**{named.get(n, n): t for n, t in x.items()}, **options)
-        self.assertTrue(torch.equal(again[0], recurrences.selective_scan(**x, **options)[0]))
+        x["dt"], x["delta_bias"] = x["dt"].abs(), x["delta_bias"].abs()
+        for on in (False, True):  # each way of the function by its other name
+            options = {"delta_softplus": on, "return_last_state": on}
+            again = mamba_ssm.selective_scan_fn(**{named.get(n, n): t for n, t in x.items()}, **options)
+            want = recurrences.selective_scan(**x, **options)
+            self.assertTrue(all(map(torch.equal, again, want)) if on else torch.equal(again, want), options)
+
+    def test_names_of_mamba_ssm(self):
+        x = self.scan(10)
+        x["dt"], x["dt_bias"] = x["dt"].abs(), x["dt_bias"].abs()
+        for options in ({}, {"dt_softplus": True, "dt_limit": (0.1, 0.9)}, {"return_final_states": True}):
+            want = recurrences.mamba_chunk_scan(**x, **options)
+            named = {"x" if n == "hidden_states" else n: t for n, t in x.items()}
+            got = mamba_ssm.mamba_chunk_scan_combined(**named, chunk_size=16, **options)
+            both = (got, want) if options.get("return_final_states") else ((got,), (want,))
+            self.assertTrue(all(map(torch.equal, *both)), options)
+        with self.assertRaisesRegex(benchattn.Error, "seq_idx or z"):
+            mamba_ssm.mamba_chunk_scan_combined(**named, chunk_size=16, z=x["hidden_states"])
+        y = numbers(11, x=(B, P, 1), state=(B, P, 3), w=(P, 4), bias=(P,))
+        states = [y["state"].clone(), y["state"].clone()]
+        self.assertTrue(torch.equal(mamba_ssm.causal_conv1d_update(y["x"], states[0], y["w"], y["bias"], "silu"),
+                                    recurrences.causal_conv1d_update(y["x"], states[1], y["w"], y["bias"], "silu")))
+        self.assertTrue(torch.equal(*states))
 
     def test_conv(self):
         """All taps, and the numbers of one token after the others, whatever length the state has."""
@@ -179,6 +200,10 @@ class Adapters(unittest.TestCase):
             s1 = s1.transpose(2, 3) if "layer" in about else s1
             for got, y in ((o, right[0]), (s1, right[1])):
                 self.assertLess(float((got - y).abs().max()), 4 * (T + N + P + 64) * ULP * float(y.abs().max()), about)
+        bounded = -5 * torch.sigmoid(x["A"].exp()[:, None] * (x["gk"] + x["biases"].view(H, N)))
+        o, _ = kda.chunk_kda(q, k, v, x["gk"], x["b"] - 3, dt_bias=x["biases"], lower_bound=-5.0, allow_neg_eigval=True, **raw)
+        right, _ = naive_recurrent_kda(q, k, v, bounded, 2 * torch.sigmoid(x["b"] - 3))
+        self.assertLess(float((o - right).abs().max()), 4 * (T + N + P + 64) * ULP * float(right.abs().max()), "bounded")
         with self.assertRaisesRegex(benchattn.Error, "gv"):
             gdn.fused_recurrent_gated_delta_rule(q, k, v, g, None, v, b)
 
