@@ -9,7 +9,6 @@
  *
  * The average of all positions so far replaces attention. A token costs the same after any context:
  * the running sum is the whole state. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/steps.h"
@@ -46,7 +45,5 @@ const struct variant variant_aan = {
     .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_sum,
-    .ffn = &ffn_relu,
     .mixer = &mixer_aan,
-    .wiring = WIRING_POST,
 };

@@ -9,7 +9,6 @@
  *
  * The gain depends on the row instead of being trained, and counts as a constant in backward
  * (parts/norm.c). Attention, positions and memory are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_adanorm = {
@@ -18,8 +17,6 @@ const struct variant variant_adanorm = {
     .about = "Transformer-XL with norms whose gain follows from the row",
     .control = "xl --norm pre",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .norm_kind = NORM_ADA,
 };

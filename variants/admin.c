@@ -8,7 +8,6 @@
  * omega, a trained vector for each sub-layer, is set before a training from how much the branches
  * below vary, so that deep models with norms after the sum can be trained. Otherwise vanilla.
  * Equations: variants/model/lm/admin.h. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_admin = {
@@ -18,6 +17,5 @@ const struct variant variant_admin = {
     .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_prefix,
-    .ffn = &ffn_relu,
     .wiring = WIRING_ADMIN,
 };

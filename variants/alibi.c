@@ -7,7 +7,6 @@
  *
  * The slopes are a geometric sequence over the heads. Nothing is trained; distances beyond those of
  * training are simply penalised more. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_alibi = {
@@ -16,7 +15,4 @@ const struct variant variant_alibi = {
     .about = "scores decrease linearly with distance, one slope per head",
     .control = "vanilla",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

@@ -8,7 +8,6 @@
  * Trained keys and values, as many as a feed-forward network would have hidden units, join every
  * softmax and replace the feed-forward network: layers consist of attention only. Positions and
  * memory are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -28,8 +27,6 @@ const struct variant variant_all_attention = {
     .about = "as xl; learned keys and values replace the feed-forward network",
     .control = "xl --norm pre",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .order = all_attention_order,
     .attn_extra = &extra_persistent,

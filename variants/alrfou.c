@@ -3,7 +3,6 @@
  * The deep character-level model of Al-Rfou et al. 2018, "Character-Level Language Modeling with
  * Deeper Self-Attention": a table of positions in every layer, no recurrence, and losses of
  * intermediate layers and of the token after the next one while it is trained (model/lm/auxiliary.h). */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_alrfou = {
@@ -13,8 +12,6 @@ const struct variant variant_alrfou = {
     .control = "vanilla",
     .pos = &pos_learned_layer,
     .mem = &mem_prefix,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .aux_layers = true,
     .aux_targets = 2,
 };

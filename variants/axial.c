@@ -7,7 +7,6 @@
  *
  * With --mask-layers 0,1 whole layers alternate, as published. Two layers reach everything above
  * and to the left of a token. Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_axial = {
@@ -16,8 +15,6 @@ const struct variant variant_axial = {
     .about = "half of the heads see their row of 64 tokens, half their column",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "block=64;stride=64",
 };

@@ -8,7 +8,6 @@
  *
  * Every token sees the whole text, so there is no past to cache and no next token to predict: its
  * attention and its layers are measured. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_bert = {
@@ -17,9 +16,7 @@ const struct variant variant_bert = {
     .about = "as learned, in both directions; GELU and biases",
     .control = "learned --direction both --ffn gelu",
     .pos = &pos_learned,
-    .mem = &mem_none,
     .ffn = &ffn_gelu,
-    .wiring = WIRING_POST,
     .attn_bias = ATTN_BIASED,
     .bidirectional = true,
 };

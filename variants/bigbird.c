@@ -6,7 +6,6 @@
  *   stream, or one of r drawn at random per query block from those before
  *
  * as far as memory reaches. Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_bigbird = {
@@ -15,8 +14,6 @@ const struct variant variant_bigbird = {
     .about = "two blocks of 16, the first block of the stream and two random ones",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "block=16,back=1,global=16,random=2",
 };

@@ -6,7 +6,6 @@
  *   key j is visible to query i if floor(j / b) >= floor(i / b) - 1
  *
  * in stream positions: its own block of b and the one before. Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_block = {
@@ -15,8 +14,6 @@ const struct variant variant_block = {
     .about = "the query's block of 32 and the one before",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "block=32,back=1",
 };

@@ -15,7 +15,6 @@
  * and nodes are every 2^l-th of these rows, wherever the first token lies. A level keeps the rows that
  * queries can still see: the nodes of level l are at most (k+1) (2^(l+1) - 1) tokens long, together
  * with those of the levels below. */
-#include "variant.h"
 #include "variants/base/loops.h"
 #include "variants/model/condensed/ranges.h"
 #include "variants/model/sublayer/sublayer_project.h"
@@ -498,8 +497,5 @@ const struct variant variant_bp = {
     .about = "keys are tokens near by and means of ever longer spans farther away",
     .control = "vanilla",
     .pos = &pos_sinusoid,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .mixer = &mixer_tree,
-    .wiring = WIRING_POST,
 };

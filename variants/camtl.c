@@ -8,7 +8,6 @@
  * A task's vector z scales and moves the columns of trained matrices, which are added to the scores
  * of places in the same block. Every sequence has its task; without one z is 0. Equations:
  * variants/model/attention/term_camtl.c. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_camtl = {
@@ -17,9 +16,7 @@ const struct variant variant_camtl = {
     .about = "blocks of scores that a task's vector scales, in both directions",
     .control = "bert",
     .pos = &pos_learned,
-    .mem = &mem_none,
     .ffn = &ffn_gelu,
-    .wiring = WIRING_POST,
     .attn_bias = ATTN_BIASED,
     .bidirectional = true,
     .around = {&term_camtl},

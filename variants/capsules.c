@@ -14,7 +14,6 @@
  * In place of W_o, every head votes for every part of the output, and counts for more where it
  * agrees with the sum. Positions are ALiBi's. Equations:
  * variants/model/attention/head_capsules_dynamic.c. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_capsules = {
@@ -23,8 +22,5 @@ const struct variant variant_capsules = {
     .about = "as alibi; heads agree on their output by dynamic routing, in place of W_o",
     .control = "alibi",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .around = {&head_capsules},
 };

@@ -12,7 +12,6 @@
  *   E  R_hn        = share of capsule n in the density of V_hn, capsules weighted by a_n
  *
  * The output is a_n mu_n. Equations: variants/model/attention/head_capsules_em.c. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_capsules_em = {
@@ -22,9 +21,6 @@ const struct variant variant_capsules_em = {
     .about = "as capsules; heads agree by expectation and maximisation",
     .control = "capsules",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .around = {&head_capsules},
     .em_routing = true,
 };

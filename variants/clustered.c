@@ -6,7 +6,6 @@
  * Queries are clustered by random bits; all of a cluster have the distribution of their mean. It is
  * that of later queries, too: whole texts only. Clustering is a loop in C; the means attend on the
  * ordinary kernel. */
-#include "variant.h"
 #include "variants/model/content/content.h"
 #include "variants/parts/parts.h"
 
@@ -22,9 +21,7 @@ const struct variant variant_clustered = {
     .about = "queries of a cluster share the attention of their mean; bidirectional",
     .control = "learned --direction both --ffn gelu",
     .pos = &pos_learned,
-    .mem = &mem_none,
     .mixer = &mixer_clustered,
     .ffn = &ffn_gelu,
-    .wiring = WIRING_POST,
     .bidirectional = true,
 };

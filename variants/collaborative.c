@@ -265,8 +265,5 @@ const struct variant variant_collaborative = {
     .about = "heads weigh the coordinates of shared queries and keys",
     .control = "vanilla",
     .pos = &pos_none,
-    .mem = &mem_segment,
     .mixer = &mixer_collab,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

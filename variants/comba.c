@@ -11,7 +11,6 @@
  *
  * Gated DeltaNet whose erasing has a rate of its own, and whose query leaves out what the newest key
  * returns. With d = inf and D = 0 it is that. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

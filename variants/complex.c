@@ -6,7 +6,6 @@
  *
  * A word's position turns its coordinates, each at a rate of the word's own. Real and imaginary
  * parts stand side by side in a real network; the published one is complex throughout. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_complex = {
@@ -16,7 +15,5 @@ const struct variant variant_complex = {
     .control = "vanilla",
     .pos = &pos_complex,
     .mem = &mem_prefix,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .untied = true,
 };

@@ -9,7 +9,6 @@
  * Rows too old for the memory m are not dropped: four become one row of the compressed memory cm,
  * by a convolution trained only to preserve what attention read from them. Half of the memory is
  * compressed; distances count rows. Attention and positions are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_compressive = {
@@ -19,6 +18,4 @@ const struct variant variant_compressive = {
     .control = "xl",
     .pos = &pos_xl,
     .mem = &mem_compressive,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

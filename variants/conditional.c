@@ -7,7 +7,6 @@
  *
  * A gate for each sub-layer and position (model/sublayer/sublayer_skip.h). Norms come first; positions are
  * ALiBi's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_conditional = {
@@ -16,8 +15,6 @@ const struct variant variant_conditional = {
     .about = "as alibi; a gate for each sub-layer and position, within a budget",
     .control = "alibi --norm pre",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .cond = COND_SOFT,
 };

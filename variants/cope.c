@@ -7,7 +7,6 @@
  *   p_ij = sum over t from j to i: sigma(q_i . k_t / sqrt(dh))
  *
  * Each query counts the keys that matter to it (term_cope.c). */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_cope = {
@@ -16,10 +15,6 @@ const struct variant variant_cope = {
     .about = "positions count the keys that the query attends to",
     .control = "nope",
     .pos = &pos_none,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
+    LLAMA_LAYERS,
     .around = {&term_cope},
 };

@@ -7,7 +7,6 @@
  *
  * Scores are q.k alone; order comes from the convolution, whose zeros before the stream say where
  * it begins (model/sublayer/sublayer_conv.c). */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_cpe = {
@@ -16,8 +15,5 @@ const struct variant variant_cpe = {
     .about = "a short convolution in front of each layer, no positions",
     .control = "vanilla",
     .pos = &pos_none,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .subs = "csf",
 };

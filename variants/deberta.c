@@ -8,7 +8,6 @@
  *
  * Content attends to positions and positions to content. E is a table of 2c embeddings per layer;
  * both maps are per layer. The authors' program also uses E[d(dist)] in the last term. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_deberta = {
@@ -17,8 +16,5 @@ const struct variant variant_deberta = {
     .about = "content-to-position and position-to-content scores",
     .control = "vanilla",
     .pos = &pos_deberta,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .products = 3,
 };

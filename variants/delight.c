@@ -17,7 +17,6 @@
  * before the group linear transforms, and has fewer parameters than a Transformer of that width;
  * the equations of the paper have as many. By default positions are ALiBi's, as memory requires,
  * and heads as many as elsewhere. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 static void delight_sizes(int D, int H, int *dh, int *F)
@@ -32,9 +31,6 @@ const struct variant variant_delight = {
     .about = "narrow attention after deep group linear transforms, small feed-forward",
     .control = "alibi",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .qkv_map = &qkv_map_dextra,
     .sizes = delight_sizes,
-    .wiring = WIRING_POST,
 };

@@ -8,7 +8,6 @@
  *   beta = sigma(W_b x)       q, k, v pass a short convolution; q and k have unit length
  *
  * Before a key is written, what the state returns for it is erased, by the share beta. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

@@ -12,7 +12,6 @@
  * The delta rule n times for each token: products of n reflections, which turn the state as none of
  * them can. With n = 1 it is DeltaNet, or Gated DeltaNet. As one recurrence it has n rows for each of
  * the layer's: the first decays, and the last is asked. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

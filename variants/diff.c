@@ -8,7 +8,6 @@
  * A head is the difference of two softmaxes over values twice as wide, so that what both attend to
  * cancels; l is trained (head_diff.c). With H heads, those of queries and keys are
  * D / 2H wide: weights and cache are those of 2H plain heads of that width. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 static void diff_sizes(int D, int H, int *dh, int *F)
@@ -23,11 +22,7 @@ const struct variant variant_diff = {
     .about = "each head the difference of two softmaxes over values twice as wide",
     .control = "yarn --rope-scaling none",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
+    LLAMA_LAYERS,
     .sizes = diff_sizes,
-    .bare_ffn = true,
     .around = {&head_diff},
 };

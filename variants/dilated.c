@@ -6,7 +6,6 @@
  *
  * w keys reach w r tokens back. As the authors recommend, only half of the heads are dilated, so
  * that near keys remain visible. Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_dilated = {
@@ -15,8 +14,6 @@ const struct variant variant_dilated = {
     .about = "half of the heads see the newest 32 keys, half every fourth of 128",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=32;window=32,dilation=4",
 };

@@ -5,7 +5,6 @@
  *   |i - j| < w r and r divides i - j,    r = 1, 2, 4 for the heads in turn
  *
  * Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_dilated_heads = {
@@ -14,8 +13,6 @@ const struct variant variant_dilated_heads = {
     .about = "windows of 64 keys, spaced by 1, 2, 4 or 8 for the heads in turn",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=64;window=64,dilation=2;window=64,dilation=4;window=64,dilation=8",
 };

@@ -10,7 +10,6 @@
  * time, every token is a segment. Cached keys and values are projected twice: from what entered,
  * then from what left. All else is Transformer-XL's. Reading a text twice is a second run over it;
  * the paper's pre-training tasks are not here. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_erniedoc = {
@@ -20,8 +19,5 @@ const struct variant variant_erniedoc = {
     .about = "Transformer-XL whose layers remember what left them",
     .control = "xl",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .recur = RECUR_SAME,
 };

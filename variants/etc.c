@@ -8,7 +8,6 @@
  * The first rows of a text are global, the others long. Both kinds of queries have maps of their
  * own for global and for long keys and values, and a W_o. A global row reads the whole text, so
  * there is no causal form. Its relative labels are tables of distances and not part of this. */
-#include "variant.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
@@ -213,10 +212,8 @@ const struct variant variant_etc = {
     .about = "the first rows see all and are seen by all, the others a window",
     .control = "learned --direction both --ffn gelu",
     .pos = &pos_learned,
-    .mem = &mem_none,
     .ffn = &ffn_gelu,
     .mixer = &mixer_etc,
-    .wiring = WIRING_POST,
     .window = 84,
     .bidirectional = true,
 };

@@ -11,7 +11,6 @@
  * each of LN(x); each with weights of its own (model/sublayer/sublayer_conv.c, ffn/ffn_normed.c).
  * The paper's first attention has 16 heads where the second has 8. Positions are ALiBi's, as memory
  * requires. A smaller cell is sepconv.c. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_evolved = {
@@ -20,7 +19,6 @@ const struct variant variant_evolved = {
     .about = "a cell of two attentions, convolutions side by side and a normed feed-forward",
     .control = "alibi --norm pre",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
     .ffn = &ffn_swish_norm,
     .wiring = WIRING_PRE,
     .subs = "mbsf",

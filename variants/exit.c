@@ -5,10 +5,9 @@
  * model/lm/exit.h). Its state
  * is copied to the layers above, which attend to it. In training every layer has a loss. Norms come
  * first; positions are ALiBi's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
-#define EXIT_PARTS .pos = &pos_alibi, .mem = &mem_segment, .ffn = &ffn_relu, .wiring = WIRING_PRE
+#define EXIT_PARTS .pos = &pos_alibi, .wiring = WIRING_PRE
 
 const struct variant variant_exit = {
     .name = "exit",

@@ -7,7 +7,6 @@
  *
  * All layers share keys and values, so a model caches them once, not once a layer. Tokens come one
  * after the other, in training too (model/lm/feedback.h). Positions are ALiBi's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_feedback = {
@@ -16,9 +15,6 @@ const struct variant variant_feedback = {
     .about = "one memory of all layers for all layers, token by token",
     .control = "alibi",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .whole = true,
     .feedback = {.on = true, .shared = true},
 };

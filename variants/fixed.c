@@ -7,7 +7,6 @@
  *
  * in stream positions: the last c of every l tokens summarise the tokens before them for all later
  * ones. Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_fixed = {
@@ -16,8 +15,6 @@ const struct variant variant_fixed = {
     .about = "half of the heads see their block of 32, half the last 4 keys of every block",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "block=32;fixed=32,summary=4",
 };

@@ -9,7 +9,6 @@
  * Positions are the path of a small network, followed by Runge and Kutta's rule, one step for each
  * token. They are added once, to the embedding; the paper also has them at every layer. Equations:
  * variants/parts/pos/pos_floater.c. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_floater = {
@@ -19,6 +18,4 @@ const struct variant variant_floater = {
     .control = "vanilla",
     .pos = &pos_floater,
     .mem = &mem_prefix,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

@@ -7,7 +7,6 @@
  *   f_t  = sigma(W_f x_t + b_f)
  *
  * One gate per head and token, and no positions. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_fox = {
@@ -16,10 +15,6 @@ const struct variant variant_fox = {
     .about = "scores fade by a gate of the tokens in between; no positions",
     .control = "nope",
     .pos = &pos_none,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
+    LLAMA_LAYERS,
     .around = {&term_forget},
 };

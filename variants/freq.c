@@ -6,7 +6,6 @@
  *
  * As vanilla, with w trained. Positions count from the start of the window, so there is no memory.
  */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_freq = {
@@ -16,6 +15,4 @@ const struct variant variant_freq = {
     .control = "vanilla",
     .pos = &pos_freq,
     .mem = &mem_prefix,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

@@ -10,7 +10,6 @@
  * and the decoder's layers get, for each token, the first block's output and the newest pool group
  * that is complete at it. The published network is bidirectional; in this causal form a group is placed
  * at its last token. Attention is Transformer-XL's, distances count tokens. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -45,7 +44,6 @@ const struct variant variant_funnel = {
     .pos = &pos_xl,
     .mem = &mem_none,
     .ffn = &ffn_gelu_tanh,
-    .wiring = WIRING_POST,
     .order = funnel_order,
     .attn_bias = ATTN_BIASED,
 };

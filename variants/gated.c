@@ -6,7 +6,6 @@
  *
  * x is the normed input of the layer. The gate has an element for each of o, or one per head
  * (out_gate headwise). */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_gated = {
@@ -15,10 +14,6 @@ const struct variant variant_gated = {
     .about = "the output of each head multiplied by a sigmoid gate",
     .control = "gated --out-gate none",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
+    LLAMA_LAYERS,
     .out_gate = OUT_GATE_ELEMENTWISE,
 };

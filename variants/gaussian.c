@@ -4,7 +4,6 @@
  * Language Inference" (AAAI).
  *
  *   s_ij = q_i . k_j / sqrt(dh) - |w_h dist^2 + b_h| */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_gaussian = {
@@ -13,7 +12,4 @@ const struct variant variant_gaussian = {
     .about = "less for keys far away: the square of the distance, learned weights",
     .control = "vanilla",
     .pos = &pos_gaussian,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

@@ -9,7 +9,6 @@
  *   y   = W_o (rms(o) (.) swish(W_g x))
  *
  * The delta rule on a state that decays as that of Mamba-2 does. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

@@ -7,7 +7,6 @@
  * Scores and logits have a cap; every other layer sees a window only; sub-layers are normed before
  * and after. Gemma 3 (2025, arXiv:2503.19786) norms queries and keys in place of the caps and has
  * five layers with a window to one that sees all, with a larger base of rotation. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_gemma = {
@@ -16,7 +15,6 @@ const struct variant variant_gemma = {
     .about = "capped scores and logits; windows in every other layer",
     .control = "yarn --rope-scaling none --kv-heads 2 --norm peri --ffn geglu_tanh",
     .pos = &pos_rope,
-    .mem = &mem_segment,
     .ffn = &ffn_geglu_tanh,
     .wiring = WIRING_PERI,
     .norm_kind = NORM_RMS,
@@ -33,7 +31,6 @@ const struct variant variant_gemma3 = {
     .about = "five layers with a window to one that sees all, with another base of rotation",
     .control = "qknorm --norm peri --ffn geglu_tanh",
     .pos = &pos_rope,
-    .mem = &mem_segment,
     .ffn = &ffn_geglu_tanh,
     .wiring = WIRING_PERI,
     .norm_kind = NORM_RMS,

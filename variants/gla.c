@@ -9,7 +9,6 @@
  *   y   = W_o (rms(o) (.) swish(W_g x))
  *
  * Every key channel decays at a rate of its own, which a low-rank map reads from the row. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

@@ -9,7 +9,6 @@
  * H query heads share Hkv key/value heads: the KV cache shrinks by H / Hkv, the arithmetic of
  * attention does not. The paper leaves positions to the model; here they are rotary, as memory
  * requires. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_gqa = {
@@ -18,8 +17,6 @@ const struct variant variant_gqa = {
     .about = "two key/value heads shared by all query heads; --kv-heads",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .kv_heads = 2,
 };

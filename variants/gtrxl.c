@@ -9,7 +9,6 @@
  * Attention, positions and memory are Transformer-XL's. A gate replaces the residual sum, by
  * default a GRU whose update bias starts at 2, so that a new layer is nearly the identity. The ReLU
  * separates two adjacent linear maps. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_gtrxl = {
@@ -18,8 +17,6 @@ const struct variant variant_gtrxl = {
     .about = "Transformer-XL with norms first and gated residuals",
     .control = "xl",
     .pos = &pos_xl,
-    .mem = &mem_segment,
     .gate = &gate_gru,
-    .ffn = &ffn_relu,
     .wiring = WIRING_REORDER,
 };

@@ -6,7 +6,6 @@
  *   s_ij = -(dist - c_h)^2 / 2
  *
  * Heads look at the token before or at the own one, whatever is there: no queries and keys. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_hardcoded = {
@@ -15,7 +14,4 @@ const struct variant variant_hardcoded = {
     .about = "scores by distance alone: each head a bell curve around the token or the one before",
     .control = "vanilla",
     .pos = &pos_hardcoded,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

@@ -8,7 +8,6 @@
  * The token's number chooses one of E feed-forward networks, in all layers the same
  * (parts/ffn/moe.c): no router, nothing to balance. Attention, positions and memory are
  * Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_hash = {
@@ -17,7 +16,5 @@ const struct variant variant_hash = {
     .about = "Transformer-XL; four feed-forward networks, chosen by the token",
     .control = "xl",
     .pos = &pos_xl,
-    .mem = &mem_segment,
     .ffn = &ffn_hash,
-    .wiring = WIRING_POST,
 };

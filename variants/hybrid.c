@@ -4,7 +4,6 @@
  * (arXiv:2405.21060, section 9.2.3), Yang et al. 2024 (arXiv:2412.06464, section 3.4), and Kimi
  * Team 2025 (arXiv:2510.26692) find that a few layers of attention restore the recall that states
  * of fixed size lack. --stack gives another order. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 extern const struct variant variant_gla, variant_mamba2, variant_gdn, variant_kda;
@@ -41,14 +40,11 @@ const struct variant variant_qwen3_next = {
     .control = "gdn-hybrid",
     .pos = &pos_rope,
     .mem = &mem_hybrid,
-    .ffn = &ffn_swiglu,
+    LLAMA_LAYERS,
     .mixer = &mixer_gdn,
     .stack = {4, {false, false, false, true}},
     .recurrent = &variant_gdn,
     .out_gate = OUT_GATE_SWISH,
     .attn_gate = OUT_GATE_ELEMENTWISE,
     .around = {&head_qk_norm},
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
 };

@@ -6,7 +6,6 @@
  *
  * in stream positions: a query sees its block of b tokens and m tokens before that block. Positions
  * are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_image = {
@@ -15,8 +14,6 @@ const struct variant variant_image = {
     .about = "block of 64 tokens and the 64 before that block",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "block=64,memory=64",
 };

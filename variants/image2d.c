@@ -10,7 +10,6 @@
  * and n columns at both sides. The stream is what the paper generates: tile after tile, from left
  * to right and from top to bottom, and each tile likewise, token by token. Pictures are 32 tokens
  * wide, and one follows below the other. Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_image2d = {
@@ -19,8 +18,6 @@ const struct variant variant_image2d = {
     .about = "a tile of 8 by 8 tokens and the 8 rows and columns around it, rows of 32",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "rect=8x8,row=32,margin=8x8",
 };

@@ -6,7 +6,6 @@
  * Only the queries whose scores are most uneven attend; the others get the mean of the values. The
  * choice reads the whole text, and its published masked form looks ahead with it: whole texts only.
  * Measuring is a loop in C; the chosen queries attend on the ordinary kernel. */
-#include "variant.h"
 #include "variants/model/content/content.h"
 #include "variants/parts/parts.h"
 
@@ -22,9 +21,7 @@ const struct variant variant_informer = {
     .about = "only the queries with the most uneven scores attend; bidirectional",
     .control = "vanilla --direction both --ffn gelu",
     .pos = &pos_sinusoid,
-    .mem = &mem_none,
     .mixer = &mixer_informer,
     .ffn = &ffn_gelu,
-    .wiring = WIRING_POST,
     .bidirectional = true,
 };

@@ -10,7 +10,6 @@
  *   y   = W_o (rms(o) (.) sigma(W_g x))
  *
  * Gated DeltaNet with a decay for each channel of the keys. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

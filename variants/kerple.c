@@ -6,7 +6,6 @@
  *   s_ij = q_i . k_j / sqrt(dh) - a_h log(1 + b_h dist)
  *
  * a and b are trained, positive, one pair per layer and head. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_kerple = {
@@ -15,7 +14,5 @@ const struct variant variant_kerple = {
     .about = "scores decrease with the logarithm of distance, at a learned rate",
     .control = "vanilla --norm pre",
     .pos = &pos_kerple,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
 };

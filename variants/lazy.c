@@ -6,7 +6,6 @@
  *
  * Layers come in groups of m; only the first of a group has queries and keys, the others apply its
  * probabilities to values of their own. Positions are ALiBi's. What is handed on are the scores. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_lazy = {
@@ -16,8 +15,5 @@ const struct variant variant_lazy = {
     .about = "as alibi; every second layer has the probabilities of the one before",
     .control = "alibi",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .lazy_group = 2,
 };

@@ -8,7 +8,6 @@
  *
  * As vanilla, with a trained table instead of sinusoids. Positions count from the start of the
  * window, so there is no memory, and no window longer than the table. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_learned = {
@@ -18,6 +17,4 @@ const struct variant variant_learned = {
     .control = "vanilla",
     .pos = &pos_learned,
     .mem = &mem_prefix,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

@@ -9,7 +9,6 @@
  * Without the softmax the sums over j are a matrix S += phi(k_j) v_j^T and a vector z += phi(k_j),
  * so a token costs the same after any context. They contain all past tokens; none is dropped.
  * Sinusoids are added to the embedding. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/features.h"
 #include "variants/parts/parts.h"
@@ -32,7 +31,5 @@ const struct variant variant_linear = {
     .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_sum,
-    .ffn = &ffn_relu,
     .mixer = &mixer_linear_elu,
-    .wiring = WIRING_POST,
 };

@@ -12,7 +12,6 @@
  *
  * Blocks attend one after the other. The rows of a block's own tokens then stand behind the far rows
  * of those before it, so that a block is plain causal attention with a past. */
-#include "variant.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
@@ -358,10 +357,7 @@ const struct variant variant_linformer = {
     .about = "blocks before a query's own are mapped to fewer rows; causal",
     .control = "vanilla",
     .pos = &pos_none,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .mixer = &mixer_linformer,
-    .wiring = WIRING_POST,
 };
 
 const struct variant variant_linformer_bi = {
@@ -370,10 +366,8 @@ const struct variant variant_linformer_bi = {
     .about = "keys and values of a whole text are mapped to fewer rows",
     .control = "bert",
     .pos = &pos_learned,
-    .mem = &mem_none,
     .ffn = &ffn_gelu,
     .mixer = &mixer_linformer,
-    .wiring = WIRING_POST,
     .attn_bias = ATTN_BIASED,
     .bidirectional = true,
 };

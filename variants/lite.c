@@ -8,7 +8,6 @@
  * Heads share the attending half, and the feed-forward network is as narrow as the model.
  * Equations: variants/model/attention/sublayer_lsra.c. Positions are ALiBi's, as memory requires.
  */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 static void lite_sizes(int D, int H, int *dh, int *F)
@@ -23,9 +22,6 @@ const struct variant variant_lite = {
     .about = "half of the channels attend, half go through a dynamic convolution",
     .control = "alibi",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .sizes = lite_sizes,
     .subs = "lf",
 };

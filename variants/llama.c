@@ -9,7 +9,6 @@
  * A combination of known parts: rotary positions, root-mean-square norms first, a gated
  * feed-forward network without biases (at 2/3 of the plain width it costs the same), few key/value
  * heads, an output matrix that is not tied to the embedding. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_llama = {
@@ -18,11 +17,7 @@ const struct variant variant_llama = {
     .about = "rotary positions, rms norms, swiglu without biases, few key/value heads",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
+    LLAMA_LAYERS,
     .kv_heads = 2,
     .untied = true,
-    .bare_ffn = true,
 };

@@ -8,7 +8,6 @@
  * Each query computes a distance P that it prefers and a width D, both up to a span of 64 tokens.
  * In the paper P is a place in the text (gauss_form published, in files). Equations:
  * variants/model/attention/term_localness.c. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_localness = {
@@ -17,8 +16,5 @@ const struct variant variant_localness = {
     .about = "every query prefers keys near a distance that it computes",
     .control = "vanilla",
     .pos = &pos_none,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .around = {&term_localness},
 };

@@ -7,7 +7,6 @@
  * A sliding window, and the first g tokens of the stream for every query, as long as memory holds
  * them. Global tokens share the projections of the others; in the paper they have their own.
  * Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_longformer = {
@@ -16,8 +15,6 @@ const struct variant variant_longformer = {
     .about = "the newest 64 keys and the first 4 of the stream",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=64,global=4",
 };

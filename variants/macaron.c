@@ -9,7 +9,6 @@
  *
  * The memory m holds the input of attention. --norm macaron_post normalises the sums instead.
  * Attention, positions and memory are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_macaron = {
@@ -18,7 +17,5 @@ const struct variant variant_macaron = {
     .about = "Transformer-XL with half a feed-forward before and after attention",
     .control = "xl --norm pre",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_MACARON_PRE,
 };

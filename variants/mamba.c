@@ -11,7 +11,6 @@
  *
  * Each channel is a head of its own, whose values are one number: its state has a decay and a step
  * size for each of d_head numbers. B and C, the keys and queries, are shared by all channels. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

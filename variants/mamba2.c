@@ -10,7 +10,6 @@
  *   y   = W_o rms(o (.) silu(z))                      the norm is over all heads
  *
  * B and C, the keys and queries, are shared by groups of heads. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

@@ -7,7 +7,6 @@
  *
  * A mask of numbers between 0 and 1, made of the query's row, the distance and the head. Equations:
  * variants/model/attention/term_man.c. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_man = {
@@ -16,8 +15,5 @@ const struct variant variant_man = {
     .about = "a trained mask by row, distance and head",
     .control = "vanilla",
     .pos = &pos_none,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .around = {&term_man},
 };

@@ -14,7 +14,6 @@
  * Of the queries, every s-th sees one group more than the one before it: each such class is plain
  * causal attention with a past, whose queries are s rows apart. The learned key and value that all
  * see are a sink. */
-#include "variant.h"
 #include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer.h"
@@ -400,9 +399,6 @@ const struct variant variant_mca = {
     .about = "keys and values of several tokens are convolved into one; every other layer is local",
     .control = "vanilla",
     .pos = &pos_sinusoid,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .mixer = &mixer_mca,
     .stack = {2, {false, true}},
-    .wiring = WIRING_POST,
 };

@@ -8,7 +8,6 @@
  * encoder; here, in a decoder, a segment's rows are read by the slots and the slots by the next
  * segment. They come besides a memory of the last tokens, which may be empty. Positions are
  * ALiBi's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_memformer = {
@@ -18,7 +17,6 @@ const struct variant variant_memformer = {
     .control = "alibi --norm pre",
     .pos = &pos_alibi,
     .mem = &mem_hybrid,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .subs = "sxf",
     .slots = 32,

@@ -13,7 +13,6 @@
  * A GRU and an LSTM whose gates no longer read the state: each number of it decays by itself. In
  * log space the candidate is positive: h~ + 1/2 where it is, sigma(h~) where it is not (appendix
  * B). */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

@@ -364,12 +364,8 @@ const struct variant variant_mla = {
     .about = "keys and values of all heads made of one latent per token, which is cached",
     .control = "yarn --rope-scaling none",
     .pos = &pos_rope,
-    .mem = &mem_segment,
     .mixer = &mixer_mla,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
+    LLAMA_LAYERS,
     .sizes = mla_sizes,
     .d_value = mla_d_value,
-    .bare_ffn = true,
 };

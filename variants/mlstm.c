@@ -12,7 +12,6 @@
  *   y      = W_o (layer(o) (.) sigma(W_g x))
  *
  * The exponential of the input gate is kept finite by a running maximum (backends/recur.h). */
-#include "variant.h"
 #include "variants/backends/recur.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"

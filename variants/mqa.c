@@ -6,7 +6,6 @@
  *
  * All query heads share one key/value head, so that decoding a token reads H times less memory.
  * Positions are rotary, as for gqa. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_mqa = {
@@ -15,8 +14,6 @@ const struct variant variant_mqa = {
     .about = "one key/value head shared by all query heads",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .kv_heads = 1,
 };

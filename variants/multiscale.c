@@ -6,7 +6,6 @@
  *   head h of layer l sees the w_lh newest keys
  *
  * Windows of many lengths, short ones in low layers; no parameter more. Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_multiscale = {
@@ -15,8 +14,6 @@ const struct variant variant_multiscale = {
     .about = "every head has a window of its own, short ones in low layers",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .head_windows = "16,32,64,128;32,64,128,256;64,128,256,0;128,256,0,0",
 };

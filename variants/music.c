@@ -7,7 +7,6 @@
  *
  * Shaw's keys in each head, for distances up to the longest, and no relative values. The paper's
  * skewing is how the table is read, not another function. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_music = {
@@ -16,8 +15,5 @@ const struct variant variant_music = {
     .about = "as shaw; keys only, in each head, for 1024 distances",
     .control = "shaw",
     .pos = &pos_shaw,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .shaw = {.per_head = true, .keys_only = true, .clip = 1024},
 };

@@ -6,7 +6,6 @@
  *   s_ij = q_i . k_j / sqrt(dh)
  *
  * Only the causal mask tells positions apart. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_nope = {
@@ -15,9 +14,5 @@ const struct variant variant_nope = {
     .about = "no positions: only the causal mask orders tokens",
     .control = "yarn --rope-scaling none",
     .pos = &pos_none,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
+    LLAMA_LAYERS,
 };

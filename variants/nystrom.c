@@ -15,7 +15,6 @@
  *
  * Q~ and K~ are means of m parts of the text, so this is for whole texts; conv is depth-wise over
  * time. With a landmark for each token and many iterations it is full attention. */
-#include "variant.h"
 #include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/condensed/nystrom_inverse.h"
@@ -371,7 +370,6 @@ const struct variant variant_nystrom = {
     .about = "attention through means of parts of the text",
     .control = "bert --norm pre",
     .pos = &pos_learned,
-    .mem = &mem_none,
     .ffn = &ffn_gelu,
     .mixer = &mixer_nystrom,
     .wiring = WIRING_PRE,

@@ -9,7 +9,6 @@
  * With w_r drawn from a normal distribution, phi(q) . phi(k) is exp(q . k / sqrt(dh)) on average
  * (equation 5); orthogonal directions reduce the variance. favor_hyp uses each direction with both
  * signs. The rest is as in linear attention. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/features.h"
 #include "variants/parts/parts.h"
@@ -50,7 +49,5 @@ const struct variant variant_performer = {
     .control = "linear",
     .pos = &pos_sinusoid,
     .mem = &mem_sum,
-    .ffn = &ffn_relu,
     .mixer = &mixer_favor,
-    .wiring = WIRING_POST,
 };

@@ -8,7 +8,6 @@
  * Keys are pairs of 128 half keys each, so that 2 . 128 products find the best of 128^2
  * (parts/ffn/ffn_pkm.c). It replaces the feed-forward network of every layer, in the paper that of
  * one. Attention, positions and memory are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_pkm = {
@@ -17,7 +16,5 @@ const struct variant variant_pkm = {
     .about = "Transformer-XL; tokens read from a large table instead of a feed-forward network",
     .control = "xl",
     .pos = &pos_xl,
-    .mem = &mem_segment,
     .ffn = &ffn_pkm,
-    .wiring = WIRING_POST,
 };

@@ -15,7 +15,6 @@
  * where its last row is not behind the query and its first is in the window; without direction
  * (poolingformer-bi) both are in the window on their side. Each attention has its W_o. The second
  * runs in a plain loop: a query sees a range of pooled rows, cells, that no kernel has as data. */
-#include "variant.h"
 #include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/condensed/ranges.h"
@@ -412,7 +411,6 @@ const struct variant variant_poolingformer = {
     .mem = &mem_none,
     .ffn = &ffn_gelu,
     .mixer = &mixer_pooling,
-    .wiring = WIRING_POST,
 };
 
 const struct variant variant_poolingformer_bi = {
@@ -421,10 +419,8 @@ const struct variant variant_poolingformer_bi = {
     .about = "a window, then pooled keys of a wider one",
     .control = "bert",
     .pos = &pos_learned,
-    .mem = &mem_none,
     .ffn = &ffn_gelu,
     .mixer = &mixer_pooling,
-    .wiring = WIRING_POST,
     .attn_bias = ATTN_BIASED,
     .bidirectional = true,
 };

@@ -8,7 +8,6 @@
  * Each channel is divided by a running quadratic mean: in use an affine map, in training with a
  * backward pass of its own (parts/norm_power.c). Attention, positions and memory are
  * Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_powernorm = {
@@ -17,8 +16,5 @@ const struct variant variant_powernorm = {
     .about = "Transformer-XL with channels divided by their running quadratic means",
     .control = "xl",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .norm_kind = NORM_POWER,
 };

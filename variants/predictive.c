@@ -8,7 +8,6 @@
  * A convolution over the scores of the layer below, whose channels are the heads, predicts those of
  * a layer; it reads rows of earlier queries and the own one only. Positions are added to the input.
  * Equations: variants/model/attention/term_predict.c. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_predictive = {
@@ -19,7 +18,5 @@ const struct variant variant_predictive = {
     .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_none,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .around = {&term_predict},
 };

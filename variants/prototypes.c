@@ -9,7 +9,6 @@
  * Four experts in two groups: each token takes the best of each (parts/ffn/moe.c). The paper's
  * capacity and auxiliary loss are left out. Attention, positions and memory are Transformer-XL's.
  */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_prototypes = {
@@ -19,7 +18,5 @@ const struct variant variant_prototypes = {
         "Transformer-XL; four feed-forward networks in two groups, each token takes one of each",
     .control = "xl",
     .pos = &pos_xl,
-    .mem = &mem_segment,
     .ffn = &ffn_proto,
-    .wiring = WIRING_POST,
 };

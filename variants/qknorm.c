@@ -6,7 +6,6 @@
  *   s_ij = Rot(i) rms(q_i) . Rot(j) rms(k_j) / sqrt(dh)
  *
  * The norm is over one head, before the rotation; its weights [dh] are shared by the heads. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_qknorm = {
@@ -15,11 +14,7 @@ const struct variant variant_qknorm = {
     .about = "queries and keys normed before they are rotated",
     .control = "yarn --rope-scaling none --kv-heads 2",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
+    LLAMA_LAYERS,
     .kv_heads = 2,
     .around = {&head_qk_norm},
 };

@@ -8,7 +8,6 @@
  * X^l are the scores of layer l, here Transformer-XL's with their position terms; each layer adds
  * those of the layer below. For deep models the authors use the mean of the scores so far, A^l =
  * softmax(S^l / (l+1)), and pass the sum on. Nothing crosses segments. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_realformer = {
@@ -17,9 +16,6 @@ const struct variant variant_realformer = {
     .about = "as xl; scores are added to those of the next layer",
     .control = "xl",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .score_residual = SCORE_RESIDUAL_SUM,
 };
 
@@ -29,8 +25,6 @@ const struct variant variant_realformer_mean = {
     .about = "as realformer; softmax of the mean of all layers' scores so far",
     .control = "xl --norm pre",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .score_residual = SCORE_RESIDUAL_MEAN,
 };

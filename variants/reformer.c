@@ -7,7 +7,6 @@
  * without the published chunks of the sorted rows, whose ends depend on later tokens. Reversible
  * layers are a way to train and left out. Each bucket of a single round is gathered for the
  * ordinary kernel; with more rounds it is given the bits of what each query sees. */
-#include "variant.h"
 #include "variants/model/content/content.h"
 #include "variants/parts/parts.h"
 
@@ -23,9 +22,7 @@ const struct variant variant_reformer = {
     .about = "each token sees the newest tokens with its own hash",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
     .mixer = &mixer_lsh,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .share_qk = true,
 };

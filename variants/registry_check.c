@@ -45,8 +45,6 @@ static const struct needed variant_fields[] = {
     {HAS(struct variant, paper), .give = "\"Author Year, arXiv:...\""},
     {HAS(struct variant, about), .give = "\"one line\""},
     {HAS(struct variant, pos), .give = "&pos_none"},
-    {HAS(struct variant, mem), .give = "&mem_none, or &mem_state with a recurrence"},
-    {HAS(struct variant, ffn), .give = "&ffn_relu"},
     {0},
 };
 NEEDS(variant, "variant", struct variant, "variants/variant.h", {0});

@@ -8,7 +8,6 @@
  *
  * A row of memory and one of the segment have the same positions, L tokens apart, so a query cannot
  * tell which of the two came first. With `--set pos_restart=0` positions count on with the stream. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_restart = {
@@ -18,7 +17,4 @@ const struct variant variant_restart = {
     .control = "xl",
     .pos = &pos_sinusoid,
     .pos_restart = true,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

@@ -9,7 +9,6 @@
  *
  * A constant decay per head takes the place of the softmax; q and k are rotated by position, as
  * rotary positions do. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

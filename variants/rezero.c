@@ -7,7 +7,6 @@
  *
  * One trained number alpha per layer for both sub-layers, initially near 0, replaces all norms.
  * Attention, positions and memory are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_rezero = {
@@ -16,7 +15,5 @@ const struct variant variant_rezero = {
     .about = "Transformer-XL with one residual weight per layer instead of norms",
     .control = "xl",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_REZERO,
 };

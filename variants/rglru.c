@@ -11,7 +11,6 @@
  * Each number of the state decays by itself, and what it takes keeps its variance. W_r and W_i map
  * heads apart. Griffin has attention with a window, and one head of keys and values, after every two
  * such layers. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
@@ -113,13 +112,10 @@ const struct variant variant_griffin = {
     .control = "rglru",
     .pos = &pos_rope,
     .mem = &mem_hybrid,
-    .ffn = &ffn_swiglu,
+    LLAMA_LAYERS,
     .mixer = &mixer_rglru,
     .stack = {3, {false, false, true}},
     .recurrent = &variant_rglru,
     .layer_windows = {1, {1024}},
     .kv_heads = 1,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
 };

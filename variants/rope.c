@@ -9,7 +9,6 @@
  * and rotated keys in memory stay valid for later segments. Pairs are coordinate f of the first
  * half of a head with f of the second. That is the paper's pairing of adjacent coordinates with the
  * rows of W_q and W_k permuted. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_rope = {
@@ -19,7 +18,5 @@ const struct variant variant_rope = {
     .about = "queries and keys rotated by their positions",
     .control = "vanilla --norm pre",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
 };

@@ -7,7 +7,6 @@
  * knows nothing of later ones; the published centroids choose among all rows of a segment. Queries
  * and keys are shared, as published for language models. Each group is gathered for the ordinary
  * kernel. */
-#include "variant.h"
 #include "variants/model/content/content.h"
 #include "variants/parts/parts.h"
 
@@ -23,9 +22,7 @@ const struct variant variant_routing = {
     .about = "each token sees the newest tokens of its own cluster",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
     .mixer = &mixer_routing,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .share_qk = true,
 };

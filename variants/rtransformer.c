@@ -10,7 +10,6 @@
  * No positional encoding: the windows provide order. norm divides by the unbiased deviation, and
  * there is no norm after the last layer. Windows reach into the previous segment, unlike in the
  * published program, so the result does not depend on where a text is cut into segments. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_rtransformer = {
@@ -19,8 +18,6 @@ const struct variant variant_rtransformer = {
     .about = "a recurrent cell over short windows before attention, no positions",
     .control = "vanilla --norm pre --norm-kind unbiased",
     .pos = &pos_none,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .norm_kind = NORM_UNBIASED,
     .rnn_layers = 1,

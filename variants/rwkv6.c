@@ -14,7 +14,6 @@
  *
  * Each projection reads its own mixture of a row and the row before it; how much of each is
  * learned, and corrected by the row. The newest key enters with a weight u of its own. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

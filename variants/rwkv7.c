@@ -15,7 +15,6 @@
  *   ffn(x) = W_2 relu(W_1 (x + d (.) mu))^2
  *
  * The state decays by channel and erases along kk, at a rate for each channel: a free rank one. */
-#include "variant.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"

@@ -8,7 +8,6 @@
  * N attention and N feed-forward sub-layers: the bottom k are all attention, the top k all
  * feed-forward; k = 6 of N = 16 was the best, and k is the same share here, at least 1. Norms come
  * first. Attention, positions and memory are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -34,8 +33,6 @@ const struct variant variant_sandwich = {
     .about = "Transformer-XL with attention at the bottom and feed-forward on top",
     .control = "xl --norm pre",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .order = sandwich_order,
 };

@@ -7,7 +7,6 @@
  *
  * One trained number g per norm, initially sqrt(D), where a layer norm has 2 D. Norms come first,
  * as in the paper; attention, positions and memory are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_scalenorm = {
@@ -16,8 +15,6 @@ const struct variant variant_scalenorm = {
     .about = "Transformer-XL with rows scaled to one length as norm",
     .control = "xl --norm pre",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .norm_kind = NORM_SCALE,
 };

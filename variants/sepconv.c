@@ -5,7 +5,6 @@
  *   attention, separable convolution over the last 7 rows, the same attention again, feed-forward
  *
  * The published cell is evolved.c. Positions are ALiBi's, as memory requires. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_sepconv = {
@@ -14,7 +13,6 @@ const struct variant variant_sepconv = {
     .about = "a separable convolution between two attentions with the same weights",
     .control = "alibi --norm pre --ffn swish",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
     .ffn = &ffn_swish,
     .wiring = WIRING_PRE,
     .subs = "swsf",

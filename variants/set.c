@@ -11,7 +11,6 @@
  * any, follow both sums.
  * m learned rows I attend to the text and the text to their results: the cost is linear in its
  * length, and the order of rows means nothing. Every row reads the whole text. */
-#include "variant.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/linear.h"
@@ -223,9 +222,6 @@ const struct variant variant_set = {
     .about = "learned rows attend to the text, the text to their results",
     .control = "vanilla --direction both",
     .pos = &pos_none,
-    .mem = &mem_none,
-    .ffn = &ffn_relu,
     .mixer = &mixer_isab,
-    .wiring = WIRING_POST,
     .bidirectional = true,
 };

@@ -7,7 +7,6 @@
  *
  * Learned vectors per clipped distance, for keys and values. Distances span memory, so segments can
  * be joined: everything farther back than `clip` shares one vector. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_shaw = {
@@ -17,7 +16,4 @@ const struct variant variant_shaw = {
     .about = "learned vectors per clipped distance, keys and values",
     .control = "vanilla",
     .pos = &pos_shaw,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

@@ -6,7 +6,6 @@
  *
  * One trained number per head joins the softmax as a key without a value. Every other layer sees a
  * window only; projections have biases, few key/value heads. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_sink = {
@@ -16,11 +15,7 @@ const struct variant variant_sink = {
     .about = "a trained logit in each softmax; windows in every other layer",
     .control = "yarn --rope-scaling none --kv-heads 2",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
+    LLAMA_LAYERS,
     .kv_heads = 2,
     .attn_bias = ATTN_BIASED,
     .attn_extra = &extra_sink,

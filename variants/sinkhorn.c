@@ -7,7 +7,6 @@
  * weights that are normalised in turns by row and by column. Columns know the rows before them
  * only, so a token knows nothing of later ones. The mixing is a loop in C; blocks run on the
  * ordinary kernel. Places count from the window's start, so the window is recomputed. */
-#include "variant.h"
 #include "variants/model/content/content.h"
 #include "variants/parts/parts.h"
 
@@ -25,6 +24,5 @@ const struct variant variant_sinkhorn = {
     .pos = &pos_sinusoid,
     .mem = &mem_none,
     .mixer = &mixer_sinkhorn,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
 };

@@ -8,7 +8,6 @@
  * Every head learns its span: z_h tokens, and R more over which keys fade out. Keys beyond that are
  * not computed, so short spans save time. Training adds a small cost of the mean span to the loss.
  * Positions and memory are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_span = {
@@ -18,8 +17,6 @@ const struct variant variant_span = {
     .about = "as xl; every head learns how far back it looks",
     .control = "xl --norm pre",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .attn_extra = &extra_span,
 };

@@ -6,7 +6,6 @@
  *
  * A token sees its neighbour and the first token. In both directions this is the paper's relay, which
  * sees all tokens; in a stream it sees itself only, and is a sink. Positions are rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_star = {
@@ -15,8 +14,6 @@ const struct variant variant_star = {
     .about = "the token before and the first of all, a sink; --direction both: a relay",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=2,global=1",
 };

@@ -5,7 +5,6 @@
  * The cache has the first 4 keys of the stream and the newest 1020; positions are its slots. A
  * model that was trained with rotary positions goes on for ever at the cost of a cache of that
  * length. Inference only: equations in variants/model/attention/sublayer_attention_streaming.c. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_streaming = {
@@ -14,8 +13,6 @@ const struct variant variant_streaming = {
     .about = "the first 4 keys and the newest 1020, rotated by their place in the cache",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .stream_sinks = 4,
     .window = 1020,

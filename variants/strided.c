@@ -7,7 +7,6 @@
  *
  * Two layers reach every past token; with l near sqrt(K) a query costs 2 sqrt(K). Positions are
  * rotary. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_strided = {
@@ -16,8 +15,6 @@ const struct variant variant_strided = {
     .about = "half of the heads see 32 keys, half every 32nd key",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=32;stride=32",
 };

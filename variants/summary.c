@@ -9,7 +9,6 @@
  * The gradient of a segment reaches the networks that made the vectors that it reads, for 2 segments
  * back (--set replay). Equations: variants/model/lm/slots_mean.c. Otherwise Memformer, whose slots are
  * rewritten by attention. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_summary = {
@@ -19,7 +18,6 @@ const struct variant variant_summary = {
     .control = "alibi --norm pre",
     .pos = &pos_alibi,
     .mem = &mem_hybrid,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .subs = "sxf",
     .slots = 8,

@@ -10,7 +10,6 @@
  * The router sends each row to the expert with the largest p: the parameters of E feed-forward
  * networks, the arithmetic of one. An auxiliary loss balances the experts. The paper uses T5's
  * positions; here they are ALiBi's, as memory requires. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_switch = {
@@ -19,7 +18,6 @@ const struct variant variant_switch = {
     .about = "four feed-forward networks, one per token",
     .control = "alibi --norm pre",
     .pos = &pos_alibi,
-    .mem = &mem_segment,
     .ffn = &ffn_moe,
     .wiring = WIRING_PRE,
 };

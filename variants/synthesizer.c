@@ -8,7 +8,6 @@
  * Scores without queries and keys: computed from the query's row alone (dense), or a learned table
  * (random). Positions count from the window's start, so the window is recomputed, and none is
  * longer than the table. */
-#include "variant.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/linear.h"
@@ -183,8 +182,6 @@ const struct variant variant_synthesizer = {
     .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_none,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .mixer = &mixer_synth_dense,
 };
 
@@ -195,7 +192,5 @@ const struct variant variant_synthesizer_random = {
     .control = "vanilla",
     .pos = &pos_sinusoid,
     .mem = &mem_none,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .mixer = &mixer_synth_random,
 };

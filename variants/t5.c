@@ -8,7 +8,6 @@
  * 32 buckets up to distance 128, one table for all layers, root-mean-square norms first. T5 absorbs
  * the factor 1/sqrt(dh) into the initial values of W_q; here it is explicit, as for every
  * variant. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_t5 = {
@@ -17,8 +16,6 @@ const struct variant variant_t5 = {
     .about = "a learned bias per head and bucket of distances",
     .control = "vanilla --norm pre --norm-kind rms",
     .pos = &pos_t5,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
 };

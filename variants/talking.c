@@ -7,7 +7,6 @@
  *
  * Two matrices, initially near the identity, mix the heads before and after the softmax. Positions
  * and memory are Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_talking = {
@@ -17,8 +16,5 @@ const struct variant variant_talking = {
     .about = "as xl; heads are mixed before and after the softmax",
     .control = "xl",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .attn_extra = &extra_talking,
 };

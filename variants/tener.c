@@ -6,7 +6,6 @@
  *
  * Sinusoids of the distance as Transformer-XL has, but not projected, of a head's width, and
  * unscaled. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_tener = {
@@ -15,8 +14,5 @@ const struct variant variant_tener = {
     .about = "as xl; sinusoids of distances are not projected, scores not scaled",
     .control = "xl",
     .pos = &pos_tener,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .unscaled = true,
 };

@@ -7,7 +7,6 @@
  *
  * Every layer receives its share of the gradient directly (model/lm/blend.h). Norms come first; all
  * else is Transformer-XL's. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_transparent = {
@@ -16,8 +15,6 @@ const struct variant variant_transparent = {
     .about = "Transformer-XL; the output reads a trained sum of all layers",
     .control = "xl --norm pre",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .transparent = TRANSPARENT_TOP,
 };

@@ -9,7 +9,6 @@
  * Positions are scored against positions and content against content, with separate maps. The
  * position scores are one matrix per layer and head, independent of the text. Positions count from
  * the window's start, so the window is recomputed. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_tupe = {
@@ -19,7 +18,5 @@ const struct variant variant_tupe = {
     .control = "vanilla",
     .pos = &pos_tupe,
     .mem = &mem_none,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .products = 2,
 };

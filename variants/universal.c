@@ -7,7 +7,6 @@
  * One layer, repeated with the same weights. Each position halts separately (Graves 2016,
  * arXiv:1603.08983): p = sigma(halt(h^t)) is the weight of h^t in the output, until the p sum to
  * nearly 1. N is the number of layers in other variants, of steps here. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_universal = {
@@ -17,8 +16,6 @@ const struct variant variant_universal = {
     .control = "vanilla",
     .pos = &pos_none,
     .mem = &mem_none,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
     .loops = true,
     .halt = HALT_GRAVES,
 };

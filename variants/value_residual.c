@@ -5,7 +5,6 @@
  *   v_l <- m_0 v_l + m_1 v_0  in layers l > 0
  *
  * Values of the first layer reach all others; m starts at 1/2, 1/2. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_value_residual = {
@@ -15,10 +14,6 @@ const struct variant variant_value_residual = {
     .about = "values mixed with those of the first layer",
     .control = "yarn --rope-scaling none",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
+    LLAMA_LAYERS,
     .around = {&head_values},
 };

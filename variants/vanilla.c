@@ -9,7 +9,6 @@
  * of every layer (learned_layer). Absolute positions are ambiguous once two segments are joined, so
  * a window that moves along a text is run again; keys and values of what has run from the first token
  * on may stay. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_vanilla = {
@@ -18,6 +17,4 @@ const struct variant variant_vanilla = {
     .about = "absolute positions at the input, no recurrence",
     .pos = &pos_sinusoid,
     .mem = &mem_prefix,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

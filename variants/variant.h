@@ -272,6 +272,8 @@ struct choices_of_variant {
     CHOICES_OF_VARIANTS;
 };
 
+/* What a variant leaves out it has from the original Transformer: `ffn` NULL is ffn_relu, `wiring` 0
+ * is post. `mem` NULL is mem_segment, or mem_none where it is bidirectional. */
 struct variant {
     const char *name, *alias; /* alias may be NULL */
     const char *paper, *about;
@@ -314,6 +316,10 @@ struct variant {
     bool whole;               /* its layers run in a model only */
     bool bidirectional;       /* it is defined for whole texts only: no past, no next token */
 };
+
+/* Fields of a variant whose layers are as in Touvron et al. 2023, but for attention. */
+#define LLAMA_LAYERS                                                                               \
+    .ffn = &ffn_swiglu, .wiring = WIRING_PRE, .norm_kind = NORM_RMS, .bare_ffn = true
 
 /* Families of variants, in the order of lists: X(family, name, what its variants have). */
 #define FAMILIES(X)                                                                                \
@@ -514,14 +520,15 @@ enum status config_set_masks(struct config *c, const struct variant *v, const ch
  * number. */
 int variant_kv_heads(const struct variant *v, int H);
 static inline int config_dv(const struct config *c) { return c->dv ? c->dv : c->dh; }
-/* Its memory: that of its variant, or of a stack. */
 /* Words in clusters (model/lm/adaptive.h), and the width of those of cluster i. */
 static inline bool has_clusters(const struct config *c)
 {
     return c->adaptive.n > 0 || c->adaptive.E > 0;
 }
 int config_cluster_width(const struct config *c, int i);
+/* Its memory: that of its variant, or of a stack. */
 const struct mem *config_mem(const struct config *c);
+const struct mem *variant_mem(const struct variant *v);
 /* The model as its recurrent layers see it, or its attention: c itself without a stack. */
 struct config config_of_layers(const struct config *c, bool attends);
 /* E_USAGE where its recurrent layers, whose states have H x keys x dv numbers, have more than

@@ -4,7 +4,6 @@
  * every layer a query sees the w newest keys, its own included. Stacked layers reach N (w - 1)
  * tokens back. Positions are rotary. --mask sets other patterns for this and the other sparse
  * variants. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_window = {
@@ -14,8 +13,6 @@ const struct variant variant_window = {
     .about = "the newest 64 keys; --mask for other sparse patterns",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=64",
 };

@@ -6,7 +6,6 @@
  *
  * R[n] is the sinusoidal encoding of distance n. Keys and values come from [memory; segment], where
  * memory holds the layer's own inputs for earlier tokens. */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_xl = {
@@ -15,7 +14,4 @@ const struct variant variant_xl = {
     .about = "projected sinusoids of the distance, segment recurrence",
     .control = "vanilla",
     .pos = &pos_xl,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
-    .wiring = WIRING_POST,
 };

@@ -4,7 +4,6 @@
  *
  * Rotary positions for s times the context they were trained on: slow frequencies are divided by s,
  * fast ones stay, scores grow a little (pos_rope.c; rope_scaling linear, ntk or yarn). */
-#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_yarn = {
@@ -13,10 +12,6 @@ const struct variant variant_yarn = {
     .about = "rotary positions stretched to 4 times the context",
     .control = "yarn --rope-scaling none",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
+    LLAMA_LAYERS,
     .rope_scaling = ROPE_YARN,
 };

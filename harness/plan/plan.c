@@ -84,7 +84,7 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
         return context == CONTEXT_SOURCE || !c->variant->mixer;
     }
     /* The context of cross attention is cached or not, whatever the variant does with its past. */
-    const struct mem *const of = context == CONTEXT_ROWS ? &mem_segment : c->variant->mem;
+    const struct mem *const of = context == CONTEXT_ROWS ? &mem_segment : variant_mem(c->variant);
     for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
         if (mem_can(of, k) && (!all || k == MEM_STATE) &&
             (names_have(&opt->mem_kinds, mem_kind_name[k]) || (any && k == usual_kind(of, c))))
@@ -110,7 +110,7 @@ static struct reason why_no_memory(const struct options *opt, const struct bench
                                 "layer, segment, decode or "
                                 "train";
     const struct workload_row *const w = &workload_rows[c->workload];
-    const struct mem *const mem = c->variant->mem;
+    const struct mem *const mem = variant_mem(c->variant);
 
     if (apart(c))
         return WHY("its layers run in a model only", BY_WORKLOAD, "use segment, decode or train");

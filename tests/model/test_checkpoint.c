@@ -320,7 +320,7 @@ Test(checkpoint, saved_models_read_the_same, .init = folder_make, .fini = folder
             c.sinusoid = turn == 2 ? SINUSOID_INTERLEAVED : SINUSOID_CONCAT;
             c.scale *= 1 + 0.1f * (float)turn;
             const struct pos *const own = c.pos;
-            if (turn == 3 && !c.variant->mem->recurrent && !c.mixer)
+            if (turn == 3 && !variant_mem(c.variant)->recurrent && !c.mixer)
                 c.pos = pos_find("learned_layer");
             if (config_check(&c, NULL) != OK)
                 c.pos = own;

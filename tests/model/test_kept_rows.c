@@ -174,8 +174,8 @@ TEST_EACH(int *part, kept_rows, same_numbers, every_part(), .timeout = 240)
             continue;
         const struct form own = {v, -1, (int)variants[v]->wiring};
         struct config c = wired(&own, v);
-        if (!variants[v]->mem->recurrent || variants[v]->mem->state || c.recur == RECUR_SAME ||
-            c.stream_sinks || compressive_of(&c)->rows)
+        if (!variant_mem(variants[v])->recurrent || variant_mem(variants[v])->state ||
+            c.recur == RECUR_SAME || c.stream_sinks || compressive_of(&c)->rows)
             continue;
         for (int i = 0; variants[v]->gate && gates[i]; i++)
             c.gate = gates[i] == variants[v]->gate ? gates[i] : c.gate;

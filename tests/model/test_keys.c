@@ -126,7 +126,7 @@ static struct config small(const struct variant *v)
 {
     struct config c = config_default(v, 12, 2, 6, 16, 2, 11);
 
-    c.mem_len = v->mem->recurrent || v->mem->state ? 6 : 0;
+    c.mem_len = variant_mem(v)->recurrent || variant_mem(v)->state ? 6 : 0;
     c.max_seq = 8;
     config_numbers_reset(&c);
     return c;

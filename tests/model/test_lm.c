@@ -149,7 +149,7 @@ EACH_FORM(lm, batch_is_its_sequences, false)
         const struct config c = wired(w, (int)kind);
         const size_t n = (size_t)(TEXT * c.V);
         const int L = kind == MEM_NONE ? TEXT : 5, M = kind == MEM_NONE ? 0 : 8;
-        if (kind != MEM_NONE && !c.variant->mem->recurrent)
+        if (kind != MEM_NONE && !variant_mem(c.variant)->recurrent)
             continue;
         float *all = logits_of(&c, kind, M, 0, 3, TEXT, L);
         for (int b = 0; b < 3; b++) {
@@ -234,7 +234,7 @@ Test(lm, blocks_of_logits)
 
 static void expect_equal_models(const struct config *c, const struct config *d, const char *what)
 {
-    const bool recurrent = c->variant->mem->recurrent;
+    const bool recurrent = variant_mem(c->variant)->recurrent;
     const enum mem_kind kind = recurrent ? MEM_HIDDEN : MEM_NONE;
     const int M = recurrent ? 7 : 0, L = recurrent ? 5 : TEXT;
     float *x = logits_of(c, kind, M, 0, 2, TEXT, L), *y = logits_of(d, kind, M, 0, 2, TEXT, L);
@@ -246,7 +246,7 @@ static void expect_equal_models(const struct config *c, const struct config *d, 
 EACH_FORM(lm, limits_beyond_the_keys_change_nothing, false)
 {
     const struct config c = wired(w, 1);
-    const int K = c.variant->mem->recurrent ? 12 : TEXT;
+    const int K = variant_mem(c.variant)->recurrent ? 12 : TEXT;
     struct config d = c;
 
     for (int far = 0; far < 2; far++) {

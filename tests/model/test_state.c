@@ -9,7 +9,10 @@
 enum { TEXT = 75, V = 11 };
 
 /* Variants that carry nothing but states, by any mixer. */
-static bool of_state(const struct variant *v) { return v->mem->state && !v->mem->recurrent; }
+static bool of_state(const struct variant *v)
+{
+    return variant_mem(v)->state && !variant_mem(v)->recurrent;
+}
 
 static struct config small(const struct variant *v)
 {

@@ -24,7 +24,7 @@ static struct config grouped(const struct variant *v, int kv_heads)
 
 static enum mem_kind kind_of(const struct variant *v)
 {
-    return v->mem->recurrent ? MEM_HIDDEN : MEM_NONE;
+    return variant_mem(v)->recurrent ? MEM_HIDDEN : MEM_NONE;
 }
 
 /* Weights of `to`, which has all heads, from those of `from`, which has few. */
@@ -48,7 +48,7 @@ static void repeat_heads(struct params *to, const struct params *from)
  * defaults. */
 static bool attend_alike(const struct variant *v, const struct variant *w)
 {
-    return v->pos == w->pos && v->mem == w->mem && v->mixer == w->mixer &&
+    return v->pos == w->pos && variant_mem(v) == variant_mem(w) && v->mixer == w->mixer &&
            v->attn_extra == w->attn_extra && v->score_residual == w->score_residual &&
            v->qkv_map == w->qkv_map && !v->mask == !w->mask;
 }
@@ -74,7 +74,7 @@ static void repeat(const struct variant *v, int kv_heads, const char *backend)
 {
     const struct config few = grouped(v, kv_heads), all = grouped(v, HEADS);
 
-    for (int kind = kind_of(v); kind <= (v->mem->recurrent ? MEM_KV : MEM_NONE); kind++) {
+    for (int kind = kind_of(v); kind <= (variant_mem(v)->recurrent ? MEM_KV : MEM_NONE); kind++) {
         struct model got, want;
         model_open(&got, &few, backend, 1, (enum mem_kind)kind, bound);
         model_open(&want, &all, "ref", 1, (enum mem_kind)kind, bound);

@@ -35,7 +35,7 @@ Test(phase, train_keeps_hidden_states)
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *c = &p.cases[i];
         cr_expect_eq(c->phase, PHASE_FWD_BWD);
-        cr_expect_eq(c->mem_kind, c->variant->mem->recurrent ? MEM_HIDDEN : MEM_RECOMPUTE);
+        cr_expect_eq(c->mem_kind, variant_mem(c->variant)->recurrent ? MEM_HIDDEN : MEM_RECOMPUTE);
         cr_expect_eq(c->layers, c->workload == WORK_TRAIN ? DEFAULT_LAYERS : 1);
     }
 }

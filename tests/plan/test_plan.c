@@ -173,7 +173,7 @@ Test(plan, corners)
     cr_expect_eq(p.n, 4 * 3 * 2);
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *const c = &p.cases[i];
-        const bool recurrent = c->variant->mem->recurrent;
+        const bool recurrent = variant_mem(c->variant)->recurrent;
         const bool decode = c->workload == WORK_DECODE, attn = c->workload == WORK_ATTN;
         cr_expect_eq(c->seq, decode ? 1 : 8);
         cr_expect_eq(c->layers, decode || c->workload == WORK_SEGMENT ? DEFAULT_LAYERS : 1);
@@ -457,7 +457,7 @@ Test(plan, config_of_a_case)
     cr_assert_eq(p.n, 4);
     for (int i = 0; i < p.n; i++) {
         const struct config c = p.cases[i].config;
-        const bool recurrent = c.variant->mem->recurrent;
+        const bool recurrent = variant_mem(c.variant)->recurrent;
         cr_expect(c.D == 64 && c.H == 4 && c.dh == 10 && c.F == 256 && c.N == 3 && c.V == 256);
         cr_expect(c.mem_len == 24 && c.max_seq == (recurrent ? 8 : 32));
         cr_expect_eq(c.window, recurrent ? 24 : 0);

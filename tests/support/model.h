@@ -110,9 +110,9 @@ static inline bool same_form(const struct form *a, const struct form *b)
 {
     const struct variant *const v = variants[a->variant], *const w = variants[b->variant];
 
-    return v->mem == w->mem && v->ffn == w->ffn && v->order == w->order && v->mixer == w->mixer &&
-           v->rnn_layers == w->rnn_layers && v->loops == w->loops && a->gate == b->gate &&
-           a->wiring == b->wiring;
+    return variant_mem(v) == variant_mem(w) && v->ffn == w->ffn && v->order == w->order &&
+           v->mixer == w->mixer && v->rnn_layers == w->rnn_layers && v->loops == w->loops &&
+           a->gate == b->gate && a->wiring == b->wiring;
 }
 
 /* A variant as it is by default. */
@@ -147,7 +147,7 @@ static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
                 bool again = false;
                 for (size_t i = 0; i < n; i++)
                     again = again || same_form(&list[i], &form);
-                const struct mem *const mem = variants[v]->mem;
+                const struct mem *const mem = variant_mem(variants[v]);
                 if ((recurrent_only && (!mem->recurrent || mem->state)) ||
                     config_check(&c, &failure) != OK)
                     continue;

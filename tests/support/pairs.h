@@ -269,7 +269,7 @@ static bool text(struct config *c, int n)
 /* Compressed rows: the only number of a part that decides what it goes with. */
 static bool compresses(struct config *c, int n)
 {
-    if (n == 0 && c->variant->mem->compressed) {
+    if (n == 0 && variant_mem(c->variant)->compressed) {
         ((struct compressive *)(void *)c->numbers[SLOT_MEM].bytes)->rows = 2;
         c->mem_len = 4;
     }

@@ -31,8 +31,8 @@ static inline void open_trained(struct trained *t, const struct config *config, 
     struct model *m = &t->m;
     struct config c = *config;
 
-    *t = (struct trained){.kind =
-                              c.variant->mem->recurrent && !c.enc_layers ? MEM_HIDDEN : MEM_NONE};
+    *t = (struct trained){.kind = variant_mem(c.variant)->recurrent && !c.enc_layers ? MEM_HIDDEN
+                                                                                     : MEM_NONE};
     c.max_seq = bound.L;
     c.slots.bptt = false; /* what an earlier segment wrote is memory here, a constant */
     model_open_trained(m, &c, backend, threads, t->kind, bound);

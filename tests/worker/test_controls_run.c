@@ -39,13 +39,13 @@ Test(controls, a_layer_is_left_out_where_it_computes_what_the_control_does, .tim
             own.config.window = L / 2; /* fewer than there are */
         for (int k = 0; k < own.config.layer_windows.n; k++)
             own.config.layer_windows.at[k] = fmin(own.config.layer_windows.at[k], L / 2);
-        own.mem = other.mem = own.config.mem_len = v->mem->compressed ? L : 0;
+        own.mem = other.mem = own.config.mem_len = variant_mem(v)->compressed ? L : 0;
         config_numbers_reset(&own.config);
         model_choices_settle(&own.config);
-        own.mem_kind = mem_usual(v->mem, false);
+        own.mem_kind = mem_usual(variant_mem(v), false);
         other.config = control_config(&own.config, 1);
         other.variant = other.config.variant;
-        other.mem_kind = mem_usual(other.variant->mem, false);
+        other.mem_kind = mem_usual(variant_mem(other.variant), false);
         open_layer(&a, &own);
         open_layer(&b, &other);
         const bool flop = job_flop(&a) == job_flop(&b);

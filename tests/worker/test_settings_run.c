@@ -78,7 +78,7 @@ static bool run(struct bench_case *c, const struct bench_case *like, const struc
     c->variant = v;
     c->config = config_default(v, D, H, dh, F, c->config.N, c->config.V);
     c->config.max_seq = 2 * L;
-    c->mem = c->config.mem_len = v->mem->compressed ? L : 0;
+    c->mem = c->config.mem_len = variant_mem(v)->compressed ? L : 0;
     if (c->config.stream_sinks)
         c->config.window = L / 2; /* fewer than there are */
     if (scaling != ROPE_PLAIN) {
@@ -89,7 +89,7 @@ static bool run(struct bench_case *c, const struct bench_case *like, const struc
     if (settings_parse(&c->config, line, false, NULL) != OK)
         return false;
     model_choices_settle(&c->config);
-    const enum mem_kind kinds[] = {mem_usual(v->mem, false), MEM_RECOMPUTE};
+    const enum mem_kind kinds[] = {mem_usual(variant_mem(v), false), MEM_RECOMPUTE};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         *j = (struct job){0};
         c->mem_kind = kinds[i];
@@ -155,7 +155,7 @@ Test(settings_run, each_changes_something, .timeout = 600)
             struct bench_case of[2];
             char line[SETTING_LINE];
             struct job usual = {0}, other = {0};
-            c.mem_len = v->mem->compressed ? L : 0;
+            c.mem_len = variant_mem(v)->compressed ? L : 0;
             config_numbers_reset(&c);
             if (scaling_of(s->name) != ROPE_PLAIN && c.pos == &pos_rope)
                 c.rope_scaling = scaling_of(s->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every part of each kind: KIND_NAME is defined in a file of this folder, and NAME is a word of the
- * list here; the registries are made of these lists. */
+ * list here; the registries are made of these lists. A variant's file includes it. */
 #pragma once
 
 #include "variants/variant.h"

@@ -29,9 +29,7 @@ struct mix {
 };
 
 /* Fields of a variant whose layers have a recurrent mixer: norms first, SwiGLU without biases. */
-#define MIX_LAYERS                                                                                 \
-    .pos = &pos_none, .mem = &mem_state, .ffn = &ffn_swiglu, .wiring = WIRING_PRE,                 \
-    .norm_kind = NORM_RMS, .bare_ffn = true
+#define MIX_LAYERS .pos = &pos_none, .mem = &mem_state, LLAMA_LAYERS
 
 /* A mixer's own numbers, with what they usually are. */
 #define MIX_NUMBERS(usual)                                                                         \

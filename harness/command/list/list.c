@@ -80,11 +80,11 @@ static void print_axes(char *list, size_t size, const struct variant *v)
 /* How much it keeps of the past, as a word. */
 static const char *memory_of(const struct variant *v)
 {
-    return v->bidirectional    ? "bidirectional"
-           : v->mem->recurrent ? "cached"
-           : v->mem->state     ? "state"
-           : v->mem->cached    ? "prefix"
-                               : "recomputed";
+    return v->bidirectional            ? "bidirectional"
+           : variant_mem(v)->recurrent ? "cached"
+           : variant_mem(v)->state     ? "state"
+           : variant_mem(v)->cached    ? "prefix"
+                                       : "recomputed";
 }
 
 /* Can its queries see the keys after them? */

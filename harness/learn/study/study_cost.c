@@ -63,7 +63,7 @@ double study_job_s(const struct study *s, const struct study_job *j, const struc
                                  .backend = backend_find(o->backends.v[0]),
                                  .workload = WORK_TRAIN,
                                  .phase = PHASE_FWD_BWD,
-                                 .mem_kind = mem_usual(m->config.variant->mem, true),
+                                 .mem_kind = mem_usual(variant_mem(m->config.variant), true),
                                  .seq = m->config.max_seq, /* with the past of what recomputes it */
                                  .mem = m->config.mem_len,
                                  .batch = o->batch.v[0],

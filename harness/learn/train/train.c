@@ -140,7 +140,7 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     const int mem = opt->mem.v[0];
     /* A state has no length; what a task's checkpoint says of it is read when the task is played. */
     const int carried = mem == MEM_ALL && opt->task ? 1 : max_int(0, mem);
-    const int mem_len = v->mem->recurrent || v->mem->state ? carried : 0;
+    const int mem_len = variant_mem(v)->recurrent || variant_mem(v)->state ? carried : 0;
     struct taken taken = {0};
     const int words = vocab + (opt->objective == OBJECTIVE_MLM); /* the last one hides others */
 

@@ -60,7 +60,7 @@ static void losses(double nll[TEXT - 1], const char *ckpt, bool ids, const char 
 /* Tokens before and with the one at place i of a segment that can change its loss. */
 static int reach(const struct variant *v, int mem, int i)
 {
-    const bool window = !v->mem->recurrent && !v->mem->state;
+    const bool window = !variant_mem(v)->recurrent && !variant_mem(v)->state;
 
     return (int)synthetic_reach(window, LAYERS, mem, SEG, i);
 }
@@ -157,7 +157,7 @@ static bool carries_more(const struct variant *v)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(names[i], v->name) == 0)
             return true;
-    return v->mem->state;
+    return variant_mem(v)->state;
 }
 
 static void expect_sees(int v)

@@ -69,7 +69,7 @@ Test(train, learns_the_source_that_it_can_see)
 
     if (SANITIZED)
         cr_skip_test("hundreds of steps that other tests take, too");
-    while (!variants[v]->mem->recurrent) /* one that distinguishes distances */
+    while (!variant_mem(variants[v])->recurrent) /* one that distinguishes distances */
         v++;
     parse(&o, variants[v]->name, "ref", 1);
     o.lr = 0.01;

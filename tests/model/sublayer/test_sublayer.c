@@ -83,8 +83,8 @@ EACH_FORM(sublayer, is_its_equations, false)
             if (backend_usable(backends[i], NULL) != OK)
                 continue;
             check_layer(&c, backends[i]->name,
-                        !c.variant->mem->recurrent ? MEM_RECOMPUTE
-                        : turn % 2                 ? MEM_KV
-                                                   : MEM_HIDDEN);
+                        !variant_mem(c.variant)->recurrent ? MEM_RECOMPUTE
+                        : turn % 2                         ? MEM_KV
+                                                           : MEM_HIDDEN);
         }
 }

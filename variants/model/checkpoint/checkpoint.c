@@ -65,7 +65,7 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
     if (!absolute || !relative || r->st != OK)
         return NULL;
     if (!safetensors_meta(r->s, "scheme"))
-        return v->mem->recurrent ? v->pos : absolute;
+        return variant_mem(v)->recurrent ? v->pos : absolute;
     if (relative != pos_find("none") && absolute != pos_find("none"))
         r->st =
             safetensors_fail(r->s, r->e, "pos \"%s\" and scheme \"%s\"  -> leave one of them out",
@@ -390,11 +390,11 @@ static const struct mem *memory_of(const struct reader *r, const struct variant 
     const bool sums = mixer && mixer->kind->sums;
     const bool steps = (mixer && mixer->kind->recurs) || (ffn && ffn->build);
 
-    if (compresses != v->mem->compressed && (compresses || atoi(word(r, "mem")) > 0))
+    if (compresses != variant_mem(v)->compressed && (compresses || atoi(word(r, "mem")) > 0))
         return compresses ? &mem_compressive : &mem_segment;
     if (steps || sums)
-        return v->mem->state ? v->mem : sums ? &mem_sum : &mem_state;
-    return atoi(word(r, "mem")) > 0 && !v->mem->recurrent ? &mem_segment : v->mem;
+        return variant_mem(v)->state ? variant_mem(v) : sums ? &mem_sum : &mem_state;
+    return atoi(word(r, "mem")) > 0 && !variant_mem(v)->recurrent ? &mem_segment : variant_mem(v);
 }
 
 const struct variant *checkpoint_variant(const struct safetensors *s, struct variant *room)

@@ -84,7 +84,7 @@ static void put_model(struct meta *m, const struct config *c)
 bool checkpoint_same_model(const struct config *a, const struct config *b)
 {
     struct meta *const m = calloc(2, sizeof(*m));
-    bool same = a->variant->mem == b->variant->mem;
+    bool same = variant_mem(a->variant) == variant_mem(b->variant);
 
     for (int i = 0; i < SLOT_COUNT; i++) /* some numbers follow from the variant's name */
         same = same && memcmp(a->numbers[i].bytes, b->numbers[i].bytes, MAX_NUMBERS) == 0;

@@ -64,9 +64,14 @@ bool config_groups(const struct config *c)
            !c->pos->no_content && (!is_recurrent(c) || c->stack.n);
 }
 
+const struct mem *variant_mem(const struct variant *v)
+{
+    return v->mem ? v->mem : v->bidirectional ? &mem_none : &mem_segment;
+}
+
 const struct mem *config_mem(const struct config *c)
 {
-    return config_is_hybrid(c) ? &mem_hybrid : c->variant->mem;
+    return config_is_hybrid(c) ? &mem_hybrid : variant_mem(c->variant);
 }
 
 struct config config_of_layers(const struct config *c, bool attends)
@@ -219,6 +224,8 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .ponder_tau = 0.01f,
     };
 
+    if (!c.ffn)
+        c.ffn = &ffn_relu;
     c.head_eps = v->head_eps > 0 ? v->head_eps : 1e-5f;
     c.aux_targets = max_int(1, v->aux_targets);
     snprintf(c.subs, sizeof(c.subs), "%s", v->subs ? v->subs : USUAL_SUBS);
@@ -248,7 +255,7 @@ const struct part_numbers *config_numbers_of(const struct config *c, enum part_s
     case SLOT_MIXER:
         return c->mixer ? c->mixer->numbers : NULL;
     case SLOT_MEM:
-        return c->variant ? c->variant->mem->numbers : NULL;
+        return c->variant ? variant_mem(c->variant)->numbers : NULL;
     case SLOT_EXTRA:
         return c->attn_extra ? c->attn_extra->numbers : NULL;
     case SLOT_POS:
