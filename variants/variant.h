@@ -64,6 +64,7 @@ struct head_windows {
 
 extern const char *const norm_kind_name[NORM_KIND_COUNT + 1]; /* "layer" "rms" "scale" ... NULL */
 enum sinusoid { SINUSOID_CONCAT, SINUSOID_INTERLEAVED };
+enum uv_place { UV_SHARED, UV_PER_LAYER }; /* biases u and v of pos_xl */
 
 /* Which layers of a model attend, in turn; n = 0: all do, or all have the mixer. */
 enum { MAX_STACK = 32 };
@@ -204,13 +205,6 @@ enum { MAX_ROPE_PAIRS = 64 };
 struct rope_list {
     int n;
     float at[MAX_ROPE_PAIRS];
-};
-
-/* One number for each layer, over and over: layer l has at[l % n]. n = 0: none. */
-enum { MAX_LAYER_LIST = 16 };
-struct layer_list {
-    int n;
-    double at[MAX_LAYER_LIST];
 };
 
 /* Some layers: ranges that do not touch, in order. */
@@ -414,7 +408,8 @@ struct config {
     int clamp_len;    /* 0 = off */
     bool same_length; /* window = mem_len */
     enum sinusoid sinusoid;
-    bool uv_per_layer, u_off, v_off;        /* of pos_xl */
+    enum uv_place uv_per_layer;
+    bool u_off, v_off;                      /* of pos_xl */
     float rope_factor;                      /* how many times as long the context becomes */
     struct rope_list rope_short, rope_long; /* of longrope: for texts up to rope_original, beyond */
     int text_len; /* tokens of its text, where that is known; 0 = all it sees; no part of files */

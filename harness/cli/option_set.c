@@ -143,7 +143,7 @@ static enum status set_choice(const struct assignment *s, struct err *e)
     spec.words = choice_words(spec.row, words) ? words : NULL;
     if (spec.words)
         return set_names(&one, e);
-    if (s->replace || spec.row->codec == CODEC_TEXT)
+    if (s->replace || spec.row->codec >= CODEC_LIST)
         ((struct names *)field(s))->n = 0;
     switch (spec.row->codec) {
     case CODEC_FLAG:

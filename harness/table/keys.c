@@ -181,7 +181,7 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
         const struct choice *const choice = &model_choices[i];
         char before[48];
         snprintf(before, sizeof(before), "%s=", choice->name);
-        if (choice->special && (choice->codec != CODEC_TEXT || choice->words))
+        if (choice->special && (choice->codec < CODEC_LIST || choice->words))
             add_word(buf, size, row, find_column(t, choice->name), before,
                      choice->words == kv_elem_name ? elem_name[ELEM_F32]
                      : choice->words               ? "none"

@@ -158,7 +158,7 @@ static void other_value(char text[CHOICE_TEXT], const struct choice *row, const 
         const double others[] = {n + 1, n - 1, n - 2, 2 * n, 2 * n - 1, n / 2, n * 1.25 + 0.125, 1};
         if (i < (int)ARRAY_LEN(others))
             snprintf(text, CHOICE_TEXT, "%.9g", others[i]);
-    } else if (row->codec == CODEC_TEXT) {
+    } else if (row->codec >= CODEC_LIST) {
         snprintf(text, CHOICE_TEXT, "%s", i < (int)ARRAY_LEN(texts) ? texts[i] : "");
     } else if (choice_word(row, i)) {
         snprintf(text, CHOICE_TEXT, "%s", choice_word(row, i));

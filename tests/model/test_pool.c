@@ -18,7 +18,8 @@ static struct config pool_config(const char *order, bool causal)
 
     c.pos = &pos_xl;
     c.ffn = &ffn_gelu_tanh;
-    c.attn_bias = c.uv_per_layer = true;
+    c.attn_bias = ATTN_BIASED;
+    c.uv_per_layer = UV_PER_LAYER;
     c.causal = causal;
     snprintf(c.order, sizeof(c.order), "%s", order);
     return c;

@@ -25,6 +25,7 @@ struct thing {
     double wide;
     enum colour colour;
     const struct ware *ware;
+    struct layer_list list, counts;
     char word[8];
 };
 
@@ -48,7 +49,7 @@ static enum status parse_word(void *base, const char *text, struct err *e)
         .help = "help", .codec = CODEC_##codec_, __VA_ARGS__                                       \
     }
 #define AT(field) .name = #field, .at = offsetof(struct thing, field)
-enum { WHOLE, FLAG, REAL, WIDE, COLOUR, WARE, WORD };
+enum { WHOLE, FLAG, REAL, WIDE, COLOUR, WARE, LIST, COUNTS, WORD };
 static const struct choice rows[] = {
     ROW(INT, AT(whole), .least = -2, .most = 100),
     ROW(FLAG, AT(flag)),
@@ -56,6 +57,8 @@ static const struct choice rows[] = {
     ROW(WIDE, AT(wide), .least = 0, .most = 1e6),
     ROW(WORD, AT(colour), .words = colour_name),
     ROW(ENTRY, AT(ware), .list = &ware_registry),
+    ROW(LIST, AT(list), .most = 1e12),
+    ROW(LIST, AT(counts), .least = 1, .most = 9, .whole = true),
     ROW(TEXT, AT(word), .print = print_word, .parse = parse_word),
 };
 
@@ -76,6 +79,10 @@ Test(choice, every_codec_reads_what_it_prints)
         {COLOUR, "red", "green"},
         {COLOUR, "green", "red"},
         {WARE, "bolt", "nut"},
+        {LIST, "", "0"},
+        {LIST, "1000000,0,0.5", "1000000,0"},
+        {LIST, "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "1"},
+        {COUNTS, "1,9", "9,1"},
         {WORD, "<abc>", "<abd>"},
     };
 
@@ -95,13 +102,16 @@ Test(choice, every_codec_reads_what_it_prints)
 
 Test(choice, values_go_to_their_field_alone)
 {
-    static const char *const values[] = {"7", "1", "0.5", "0.25", "green", "bolt", "<x>"};
+    static const char *const values[] = {"7",    "1",   "0.5", "0.25", "green",
+                                         "bolt", "4,0", "3",   "<x>"};
     struct thing t = {0};
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         MUST(choice_parse(&rows[i], &t, values[i], &failure));
     cr_expect(t.before == 0 && t.whole == 7 && t.flag && t.real == 0.5F && t.wide == 0.25);
     cr_expect(t.colour == GREEN && t.ware == &wares[1] && strcmp(t.word, "x") == 0);
+    cr_expect(t.list.n == 2 && t.list.at[0] == 4 && t.list.at[1] == 0);
+    cr_expect(t.counts.n == 1 && t.counts.at[0] == 3);
 }
 
 Test(choice, refusals_say_what_would_do_and_change_nothing)
@@ -128,12 +138,27 @@ Test(choice, refusals_say_what_would_do_and_change_nothing)
         {COLOUR, "gree", "colour \"gree\" is unknown"},
         {WARE, "screw", "ware \"screw\" is unknown  -> use nut, bolt"},
         {WARE, "", "ware \"\" is unknown"},
+        {LIST, "4,", "list \"4,\": not up to 16 numbers from 0 to 1000000000000  -> "},
+        {LIST, ",4", "list"},
+        {LIST, "-1", "list"},
+        {LIST, "nan", "list"},
+        {LIST, "4;0", "list"},
+        {LIST, "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "not up to 16"},
+        {COUNTS, "1.5", "counts \"1.5\": not up to 16 whole numbers from 1 to 9"},
+        {COUNTS, "0", "whole numbers from 1 to 9"},
+        {COUNTS, "10", "whole numbers from 1 to 9"},
         {WORD, "abc", "word \"abc\": no brackets"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct choice *const row = &rows[cases[i].row];
-        struct thing t = {.word = "old", .whole = 9, .real = 0.5F, .wide = 2, .colour = GREEN};
+        struct thing t = {.word = "old",
+                          .whole = 9,
+                          .real = 0.5F,
+                          .wide = 2,
+                          .colour = GREEN,
+                          .list = {1, {7}},
+                          .counts = {1, {7}}};
         const struct thing before = t;
         REFUSED(choice_parse(row, &t, cases[i].text, &failure), E_USAGE, cases[i].said);
         cr_expect(choice_equal(row, &t, &before), "%s \"%s\"", row->name, cases[i].text);
@@ -148,6 +173,19 @@ Test(choice, no_entry_is_no_text)
     choice_print(text, &rows[WARE], &none);
     cr_expect_str_eq(text, "");
     cr_expect_not(choice_equal(&rows[WARE], &none, &nut));
+}
+
+Test(choice, an_unsaid_word_is_no_text)
+{
+    struct choice row = rows[COLOUR];
+    const struct thing red = {.colour = RED}, green = {.colour = GREEN};
+    char text[CHOICE_TEXT] = "?";
+
+    row.unsaid = "green";
+    choice_print(text, &row, &green);
+    cr_expect_str_eq(text, "");
+    choice_print(text, &row, &red);
+    cr_expect_str_eq(text, "red");
 }
 
 Test(choice, words_end)

@@ -269,14 +269,13 @@ static const char *value_of(int i, int n)
     static const char *const ties[] = {"0,1", "1,1", NULL};
 
     switch (model_choices[i].codec) {
+    case CODEC_LIST:
     case CODEC_TEXT:
         return i == CHOICE_mask                    ? masks[n]
                : i == CHOICE_stack                 ? stacks[n]
                : i == CHOICE_layer_windows         ? windows[n]
                : i == CHOICE_layer_rope_base       ? bases[n]
                : i == CHOICE_layer_dims            ? dims[n]
-               : i == CHOICE_direction             ? directions[n]
-               : i == CHOICE_act_dtype             ? rows[n]
                : i == CHOICE_mask_layers           ? mask_layers[n]
                : i == CHOICE_head_windows          ? head_windows[n]
                : i == CHOICE_cutoffs               ? cutoffs[n]
@@ -291,7 +290,9 @@ static const char *value_of(int i, int n)
     case CODEC_FLAG:
         return flags[n];
     default:
-        return choice_word(&model_choices[i], n);
+        return i == CHOICE_direction   ? directions[n]
+               : i == CHOICE_act_dtype ? rows[n]
+                                       : choice_word(&model_choices[i], n);
     }
 }
 

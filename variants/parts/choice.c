@@ -35,6 +35,22 @@ const char *choice_word(const struct choice *row, int i)
     return entry ? *(const char *const *)entry : NULL;
 }
 
+int list_read(double *to, int room, const char *text, double least, double most, bool whole)
+{
+    int n = 0;
+
+    for (const char *at = *text ? text : NULL; at;) {
+        char *end;
+        const double x = strtod(at, &end);
+        if (end == at || n == room || !(x >= least && x <= most) || (whole && x != floor(x)) ||
+            (*end != ',' && *end != '\0'))
+            return -1;
+        to[n++] = x;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    return n;
+}
+
 static const void *pointer_at(const void *at)
 {
     const void *p;
@@ -58,8 +74,10 @@ static void print_real(char text[CHOICE_TEXT], float x)
 void choice_print(char text[CHOICE_TEXT], const struct choice *row, const void *base)
 {
     const void *const at = (const char *)base + row->at;
+    const struct layer_list *list;
     const void *entry;
 
+    *text = '\0';
     switch (row->codec) {
     case CODEC_INT:
         if (row->words && *(const int *)at < 0)
@@ -77,11 +95,17 @@ void choice_print(char text[CHOICE_TEXT], const struct choice *row, const void *
         snprintf(text, CHOICE_TEXT, "%.17g", *(const double *)at);
         break;
     case CODEC_WORD:
-        snprintf(text, CHOICE_TEXT, "%s", row->words[*(const int *)at]);
+        if (!row->unsaid || strcmp(row->unsaid, row->words[*(const int *)at]) != 0)
+            snprintf(text, CHOICE_TEXT, "%s", row->words[*(const int *)at]);
         break;
     case CODEC_ENTRY:
         entry = pointer_at(at);
         snprintf(text, CHOICE_TEXT, "%s", entry ? *(const char *const *)entry : "");
+        break;
+    case CODEC_LIST:
+        list = at;
+        for (int i = 0; i < list->n; i++)
+            text_append(text, CHOICE_TEXT, "%s%.10g", i ? "," : "", list->at[i]);
         break;
     case CODEC_TEXT:
         row->print(text, base);
@@ -136,6 +160,22 @@ enum status choice_check(const struct choice *row, const void *base, struct err 
     return OK;
 }
 
+static enum status read_list(const struct choice *row, const char *text, struct layer_list *to,
+                             struct err *e)
+{
+    struct layer_list list = {0};
+
+    list.n = list_read(list.at, MAX_LAYER_LIST, text, row->least, row->most, row->whole);
+    if (list.n < 0)
+        return fail(e, E_USAGE,
+                    "%s \"%.60s\": not up to %d %snumbers from %.0f to %.0f  -> write for example "
+                    "4096,0",
+                    row->name, text, (int)MAX_LAYER_LIST, row->whole ? "whole " : "", row->least,
+                    row->most);
+    *to = list;
+    return OK;
+}
+
 enum status choice_parse(const struct choice *row, void *base, const char *text, struct err *e)
 {
     void *const at = (char *)base + row->at;
@@ -173,6 +213,8 @@ enum status choice_parse(const struct choice *row, void *base, const char *text,
             return not_a_word(row, text, e);
         memcpy(at, &entry, sizeof(entry));
         return OK;
+    case CODEC_LIST:
+        return read_list(row, text, at, e);
     case CODEC_TEXT:
         return row->parse(base, text, e);
     }

@@ -26,7 +26,15 @@ enum codec {
     CODEC_WIDE,  /* double */
     CODEC_WORD,  /* an enum: one of `words` */
     CODEC_ENTRY, /* a pointer to an entry of a registry, NULL = "" */
+    CODEC_LIST,  /* struct layer_list: numbers joined by commas */
     CODEC_TEXT,  /* through print and parse */
+};
+
+/* One number for each layer, over and over: layer l has at[l % n]. n = 0: none. */
+enum { MAX_LAYER_LIST = 16 };
+struct layer_list {
+    int n;
+    double at[MAX_LAYER_LIST];
 };
 
 /* A list of parts with names. */
@@ -48,8 +56,10 @@ struct choice {
     const char *unit, *help;
     enum codec codec;
     size_t at;          /* offset in the struct that it belongs to */
-    double least, most; /* CODEC_INT, CODEC_REAL, CODEC_WIDE */
+    double least, most; /* CODEC_INT, CODEC_REAL, CODEC_WIDE, each of CODEC_LIST */
+    bool whole;         /* CODEC_LIST */
     const char *const *words;
+    const char *unsaid; /* CODEC_WORD: the word that is written as "" */
     const struct registry *list;
     enum scope scope;
     bool skeleton;   /* norms, feed-forward networks, biases: most ideas leave them as they are */
@@ -65,7 +75,7 @@ struct choice {
     bool in_digits;      /* CODEC_WORD: files have its number, up to `most` */
     bool elsewhere;      /* files say it in other keys */
     bool if_other;       /* checkpoints say it only where it is not what `absent` says */
-    const char *tensor;  /* a bool, true where the file has this tensor; no key is read */
+    const char *tensor;  /* 1 where the file has this tensor, else 0; no key is read */
     const char *rows_of; /* CODEC_INT: where the key is missing, the rows of this tensor, if any */
     /* CODEC_INT: where the key is missing, the size of this axis of the input of that name in
      * golden files, if there is one. */
@@ -129,6 +139,10 @@ bool choice_equal(const struct choice *row, const void *a, const void *b);
 
 /* Does a model, or the part of one that is measured, have it? */
 bool choice_applies(const struct choice *row, const struct config *c, enum scope scope);
+
+/* Numbers joined by commas, up to `room` of them, each from least to most. Their number; -1 where
+ * the text is something else. */
+int list_read(double *to, int room, const char *text, double least, double most, bool whole);
 
 /* The place of a text among words that end with NULL; -1 = it is none of them. */
 int word_at(const char *const *words, const char *text);

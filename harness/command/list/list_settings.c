@@ -22,7 +22,7 @@ static void print_values(FILE *to, const struct choice *row)
         fprintf(to, "%.0f to %.0f", row->least, row->most);
     else if (row->codec == CODEC_REAL || row->codec == CODEC_WIDE)
         fprintf(to, row->most < 1e6 ? "%.3g to %.7g" : "from %.3g", row->least, row->most);
-    else if (row->codec == CODEC_TEXT)
+    else if (row->codec >= CODEC_LIST)
         fputs("text", to);
 }
 

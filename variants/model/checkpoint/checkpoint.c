@@ -166,10 +166,7 @@ static bool has_word(const struct choice *row, const char *text)
 }
 
 /* Of u and v one may be off: either tensor says where they are. */
-static bool is_uv(const struct choice *row)
-{
-    return row->tensor && row->at == offsetof(struct config, uv_per_layer) && row->print;
-}
+static bool is_uv(const struct choice *row) { return row->tensor && row->codec == CODEC_WORD; }
 
 /* Where the file has no such key, or says "none" of what has no such value, the value stays or is
  * what the row says. */
@@ -181,9 +178,10 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
 
     if (r->st != OK || row->elsewhere || choice_is_idle(row, c))
         return;
-    if (row->tensor)
-        *(bool *)at =
-            find_tensor(r, c, row->tensor) || (is_uv(row) && find_tensor(r, c, "attn.bias_v"));
+    if (is_uv(row))
+        *(int *)at = find_tensor(r, c, row->tensor) || find_tensor(r, c, "attn.bias_v");
+    else if (row->tensor)
+        *(bool *)at = find_tensor(r, c, row->tensor);
     else if (row->of_input) {
         const struct tensor *const t = find_input(r, row->of_input);
         *(bool *)at = t && t->rank > row->axis;
@@ -195,7 +193,7 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
         read_number(r, row, at);
     else if (choice_parse(row, base, text, &why) == OK)
         return;
-    else if (row->codec == CODEC_TEXT)
+    else if (row->codec >= CODEC_LIST)
         r->st = safetensors_fail(r->s, r->e, "metadata %s: %s", choice_key(row), why.msg);
     else
         complain(r, choice_key(row));

@@ -44,7 +44,7 @@ static void put_row(struct meta *m, const struct choice *row, const void *base)
 
     if (m->matters && row->applies && !row->applies(m->matters))
         return;
-    if (row->elsewhere || ((row->tensor || row->of_input) && !row->print))
+    if (row->elsewhere || ((row->tensor || row->of_input) && row->codec == CODEC_FLAG))
         return;
     choice_print(text, row, base);
     if (row->if_other && strcmp(text, row->absent) == 0)

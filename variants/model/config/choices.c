@@ -37,42 +37,6 @@ static bool has_clamp(const struct config *c)
 }
 static bool has_stack(const struct config *c) { return c->stack.n > 0; }
 
-/* Causal is said by nothing: so are rows and cases from before there was a choice. */
-static void print_direction(char text[CHOICE_TEXT], const void *config)
-{
-    const bool causal = ((const struct config *)config)->causal;
-
-    snprintf(text, CHOICE_TEXT, "%s", causal ? "" : direction_name[DIRECTION_BOTH]);
-}
-
-static enum status parse_direction(void *config, const char *text, struct err *e)
-{
-    const int i = word_at(direction_name, text);
-
-    if (i < 0)
-        return fail(e, E_USAGE, "direction \"%.60s\" is unknown  -> use causal, both", text);
-    ((struct config *)config)->causal = i;
-    return OK;
-}
-
-/* Likewise rows that are not rounded. */
-static void print_rows(char text[CHOICE_TEXT], const void *config)
-{
-    const enum row_elem rows = ((const struct config *)config)->act_dtype;
-
-    snprintf(text, CHOICE_TEXT, "%s", rows == ROWS_F32 ? "" : row_elem_name[rows]);
-}
-
-static enum status parse_rows(void *config, const char *text, struct err *e)
-{
-    const int i = word_at(row_elem_name, text);
-
-    if (i < 0)
-        return fail(e, E_USAGE, "act_dtype \"%.60s\" is unknown  -> use f32, q8", text);
-    ((struct config *)config)->act_dtype = (enum row_elem)i;
-    return OK;
-}
-
 static const char attends_word[] = "nope"; /* without positions; with them, their name */
 static const char block_word[] = "local";  /* in blocks, with what positions there are */
 
@@ -211,70 +175,7 @@ static enum status parse_mask_heads(void *config, const char *text, struct err *
 
 _Static_assert((int)MASK_TEXT <= (int)CHOICE_TEXT, "masks are not cut");
 
-/* ---- lists over layers, sizes of recurrent layers -------------------------------------------- */
-
-static void print_list(char text[CHOICE_TEXT], const struct layer_list *list)
-{
-    *text = '\0';
-    for (int i = 0; i < list->n; i++)
-        text_item(text, CHOICE_TEXT, "%.10g", list->at[i]);
-}
-
-/* Numbers from 0 to `most`, joined by commas; "" = none. */
-static enum status parse_list(struct layer_list *list, const char *text, const char *key,
-                              double most, struct err *e)
-{
-    list->n = 0;
-    for (const char *at = *text ? text : NULL; at;) {
-        char *end;
-        const double x = strtod(at, &end);
-        if (end == at || !(x >= 0 && x <= most) || list->n == MAX_LAYER_LIST ||
-            (*end != ',' && *end != '\0'))
-            return fail(
-                e, E_USAGE,
-                "%s \"%.60s\": not up to %d numbers from 0 to %.0f  -> write for example 4096,0",
-                key, text, (int)MAX_LAYER_LIST, most);
-        list->at[list->n++] = x;
-        at = *end == ',' ? end + 1 : NULL;
-    }
-    return OK;
-}
-
-/* Whole ones. */
-static enum status parse_whole(struct layer_list *to, const char *text, const char *key,
-                               double most, struct err *e)
-{
-    struct layer_list list;
-
-    TRY(parse_list(&list, text, key, most, e));
-    for (int i = 0; i < list.n; i++)
-        if (list.at[i] != (int)list.at[i])
-            return fail(e, E_USAGE, "%s \"%.60s\"  -> write whole numbers", key, text);
-    *to = list;
-    return OK;
-}
-
-static void print_windows(char text[CHOICE_TEXT], const void *config)
-{
-    print_list(text, &((const struct config *)config)->layer_windows);
-}
-
-static enum status parse_windows(void *config, const char *text, struct err *e)
-{
-    return parse_whole(&((struct config *)config)->layer_windows, text, "layer_windows",
-                       MAX_DISTANCE, e);
-}
-
-static void print_layer_masks(char text[CHOICE_TEXT], const void *config)
-{
-    print_list(text, &((const struct config *)config)->layer_masks);
-}
-
-static enum status parse_layer_masks(void *config, const char *text, struct err *e)
-{
-    return parse_whole(&((struct config *)config)->layer_masks, text, "mask_layers", MAX_MASKS - 1,
-                       e);
-}
+/* ---- windows of heads, sizes of recurrent layers --------------------------------------------- */
 
 static void print_head_windows(char text[CHOICE_TEXT], const void *config)
 {
@@ -313,17 +214,6 @@ static enum status parse_dims(void *config, const char *text, struct err *e)
     r.scale = (float)scale;
     ((struct config *)config)->recurrent = r;
     return OK;
-}
-
-static void print_bases(char text[CHOICE_TEXT], const void *config)
-{
-    print_list(text, &((const struct config *)config)->layer_rope_base);
-}
-
-static enum status parse_bases(void *config, const char *text, struct err *e)
-{
-    return parse_list(&((struct config *)config)->layer_rope_base, text, "layer_rope_base", 1e12,
-                      e);
 }
 
 /* ---- rotary positions ------------------------------------------------------------------------ */
@@ -390,22 +280,6 @@ static void print_numbers(char text[CHOICE_TEXT], const int *at, int count)
         text_item(text, CHOICE_TEXT, "%d", at[i]);
 }
 
-/* Up to `most` of them, from 0; -1 where the text is none. */
-static int parse_numbers(int *at, int most, int largest, const char *text)
-{
-    int n = 0;
-
-    for (const char *p = *text ? text : NULL; p;) {
-        char *end;
-        const long x = strtol(p, &end, 10);
-        if (end == p || x < 0 || x > largest || n == most || (*end != ',' && *end != '\0'))
-            return -1;
-        at[n++] = (int)x;
-        p = *end == ',' ? end + 1 : NULL;
-    }
-    return n;
-}
-
 static void print_cutoffs(char text[CHOICE_TEXT], const void *config)
 {
     const struct adaptive *const a = &((const struct config *)config)->adaptive;
@@ -416,14 +290,16 @@ static void print_cutoffs(char text[CHOICE_TEXT], const void *config)
 static enum status parse_cutoffs(void *config, const char *text, struct err *e)
 {
     struct adaptive *const a = &((struct config *)config)->adaptive;
-    struct adaptive now = *a;
+    double cut[MAX_CLUSTERS - 1];
+    const int n = list_read(cut, MAX_CLUSTERS - 1, text, 0, MAX_WIDTH, true);
 
-    now.n = parse_numbers(now.cut, MAX_CLUSTERS - 1, MAX_WIDTH, text);
-    if (now.n < 0)
+    if (n < 0)
         return fail(e, E_USAGE,
                     "cutoffs \"%.60s\": not up to %d numbers  -> write for example 20,40", text,
                     MAX_CLUSTERS - 1);
-    *a = now;
+    a->n = n;
+    for (int i = 0; i < n; i++)
+        a->cut[i] = (int)cut[i];
     return OK;
 }
 
@@ -440,8 +316,8 @@ static void print_tie(char text[CHOICE_TEXT], const void *config)
 static enum status parse_tie(void *config, const char *text, struct err *e)
 {
     struct adaptive *const a = &((struct config *)config)->adaptive;
-    int tie[MAX_CLUSTERS];
-    const int n = parse_numbers(tie, MAX_CLUSTERS, 1, text);
+    double tie[MAX_CLUSTERS];
+    const int n = list_read(tie, MAX_CLUSTERS, text, 0, 1, true);
 
     if (n < 0)
         return fail(e, E_USAGE,
@@ -449,7 +325,7 @@ static enum status parse_tie(void *config, const char *text, struct err *e)
                     text);
     a->n_tie = n;
     for (int i = 0; i < n; i++)
-        a->tie[i] = tie[i];
+        a->tie[i] = tie[i] == 1;
     return OK;
 }
 
@@ -463,12 +339,12 @@ static void print_width(char text[CHOICE_TEXT], const void *config)
 
 static enum status parse_width(void *config, const char *text, struct err *e)
 {
-    int width = 0;
+    double width = 0;
 
-    if (parse_numbers(&width, 1, MAX_WIDTH, text) < 0)
+    if (list_read(&width, 1, text, 0, MAX_WIDTH, true) < 0)
         return fail(e, E_USAGE, "d_embed \"%.60s\"  -> use a number up to %d", text,
                     (int)MAX_WIDTH);
-    ((struct config *)config)->adaptive.E = width;
+    ((struct config *)config)->adaptive.E = (int)width;
     return OK;
 }
 

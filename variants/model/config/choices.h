@@ -41,11 +41,11 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "layers with the same prediction after which a position stops",                              \
       "; empty where none stops by it", MODEL, .least = 1, .most = MAX_LAYERS, .special = true,    \
       .applies = has_exit_patience, .at_eval = true)                                               \
-    X(direction, text, TEXT, causal, "direction", "LIST", "causal", "",                            \
+    X(direction, text, WORD, causal, "direction", "LIST", "causal", "",                            \
       "keys that a query sees: causal (none after it), or both (attn and layer without context, "     \
       "and train --objective mlm)",                                                                \
       "; empty where causal", CORE, .words = direction_name, .special = true,                      \
-      .applies = has_direction, .print = print_direction, .parse = parse_direction,                \
+      .applies = has_direction, .unsaid = "causal",                                                \
       .key = "causal", .absent = "causal", .in_digits = true, .most = DIRECTION_COUNT - 1)              \
     X(clip, i64, INT, clip, "clip", "RANGE", "the variant's own", "tokens",                                       \
       "largest distance that has a row of its own", "; empty where positions have none", CORE, .most = MAX_DISTANCE, \
@@ -68,11 +68,11 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       CORE,                                                                                        \
       .applies = has_masks, .at_eval = true, .print = print_mask_heads, .parse = parse_mask_heads, \
       .key = "mask_head", .absent = "")                                                            \
-    X(mask_layers, text, TEXT, layer_masks, "mask-layers", "MASKS", "by heads", "",                \
+    X(mask_layers, text, LIST, layer_masks, "mask-layers", "MASKS", "by heads", "",                \
       "number of the mask of each layer, for all of its heads, repeated, such as 0,1",             \
       "; empty where heads have theirs", MODEL,                                                    \
       .applies = has_layer_masks,                                                                  \
-      .at_eval = true, .print = print_layer_masks, .parse = parse_layer_masks,                     \
+      .at_eval = true, .most = MAX_MASKS - 1, .whole = true,                                       \
       .key = "mask_layer", .absent = "")                                                           \
     X(head_windows, text, TEXT, head_windows, "head-windows", "LIST", "the variant's own", "tokens", \
       "keys that a query sees: a number for each head, layers separated by semicolons, "           \
@@ -96,17 +96,16 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "8/32/64/0.18", "; empty where layers are alike", MODEL,                                     \
       .special = true, .applies = config_is_hybrid, .print = print_dims, .parse = parse_dims,      \
       .absent = "")                                                                                \
-    X(layer_windows, text, TEXT, layer_windows, "layer-windows", "LIST", "the variant's own", "tokens", \
+    X(layer_windows, text, LIST, layer_windows, "layer-windows", "LIST", "the variant's own", "tokens", \
       "keys that a query sees in each layer, repeated, 0 = all, such as 4096,0",                   \
       "; empty where all layers see all", CORE,                                                    \
-      .special = true, .applies = has_layer_windows, .at_eval = true, .print = print_windows,      \
-      .parse = parse_windows, .absent = "")                                                        \
-    X(layer_rope_base, text, TEXT, layer_rope_base, "layer-rope-base", "LIST", "the variant's own", "", \
+      .special = true, .applies = has_layer_windows, .at_eval = true, .most = MAX_DISTANCE,        \
+      .whole = true, .absent = "")                                                                 \
+    X(layer_rope_base, text, LIST, layer_rope_base, "layer-rope-base", "LIST", "the variant's own", "", \
       "base of rotary frequencies of each layer, repeated, 0 = no positions, such as "             \
       "10000,0", "; empty where layers are alike", LAYER,                                          \
       .special = true, .applies = has_layer_bases,                                                 \
-      .at_eval = true, .print = print_bases, .parse = parse_bases,                                 \
-      .absent = "")                                                                                \
+      .at_eval = true, .most = 1e12, .absent = "")                                                                                \
     X(rope_scaling, text, TEXT, rope_scaling, "rope-scaling", "LIST", "the variant's own", "",     \
       "how rotary frequencies change for longer contexts", "; empty where positions are others", LAYER, \
       .words = rope_scaling_name, .special = true, .applies = has_rope,                            \
@@ -155,10 +154,10 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "element type of cached keys and values", "; empty where none can be cached",                 \
       CORE, .words = kv_elem_name, .special = true, .applies = has_kv, .at_eval = true,             \
       .elsewhere = true)                                                                           \
-    X(act_dtype, text, TEXT, act_dtype, "act-dtype", "LIST", "f32", "",                            \
+    X(act_dtype, text, WORD, act_dtype, "act-dtype", "LIST", "f32", "",                            \
       "element type of rows that q8, q4 and q4_1 weights multiply: f32, or q8 (rounded; integers are multiplied)", \
       "; empty where f32", CORE, .words = row_elem_name, .special = true,                          \
-      .applies = has_blocks, .print = print_rows, .parse = parse_rows, .at_eval = true,            \
+      .applies = has_blocks, .unsaid = "f32", .at_eval = true,                                     \
       .elsewhere = true)
 /* clang-format on */
 

@@ -12,12 +12,14 @@
 #include "variants/steps/mix.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
+static const char *const uv_name[] = {"shared", "layer", NULL};
 
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
 static bool has_cpe(const struct config *c) { return strchr(c->subs, SUB_CPE); }
@@ -149,18 +151,15 @@ static void print_longest(char text[CHOICE_TEXT], const void *config)
 /* The longest of "6,6,8". */
 static enum status parse_longest(void *config, const char *text, struct err *e)
 {
-    long most = 1;
+    double length[CHOICE_TEXT], most = 1;
+    const int n = list_read(length, CHOICE_TEXT, text, 1, MAX_DISTANCE, true);
 
-    for (const char *at = text; at;) {
-        char *end;
-        const long n = strtol(at, &end, 10);
-        if (end == at || n < 1 || n > MAX_DISTANCE || (*end != ',' && *end != '\0'))
-            return fail(e, E_USAGE,
-                        "seq \"%.60s\" is not a list of lengths  -> write for example 128 or 6,6,8",
-                        text);
-        most = n > most ? n : most;
-        at = *end == ',' ? end + 1 : NULL;
-    }
+    if (n < 1)
+        return fail(e, E_USAGE,
+                    "seq \"%.60s\" is not a list of lengths  -> write for example 128 or 6,6,8",
+                    text);
+    for (int i = 0; i < n; i++)
+        most = fmax(most, length[i]);
     ((struct config *)config)->max_seq = (int)most;
     return OK;
 }
@@ -185,19 +184,17 @@ static void print_divisors(char text[CHOICE_TEXT], const struct rope_list *list)
 /* "" = none. */
 static enum status parse_divisors(struct rope_list *list, const char *text, struct err *e)
 {
-    list->n = 0;
-    for (const char *at = *text ? text : NULL; at;) {
-        char *end;
-        const float x = strtof(at, &end);
-        if (end == at || !(x > 0 && x <= FLT_MAX) || list->n == MAX_ROPE_PAIRS ||
-            (*end != ',' && *end != '\0'))
-            return fail(e, E_USAGE,
-                        "divisors \"%.60s\": not up to %d numbers above 0  -> write one for each "
-                        "rotated pair, joined by commas",
-                        text, (int)MAX_ROPE_PAIRS);
-        list->at[list->n++] = x;
-        at = *end == ',' ? end + 1 : NULL;
-    }
+    double at[MAX_ROPE_PAIRS];
+    const int n = list_read(at, MAX_ROPE_PAIRS, text, FLT_TRUE_MIN, FLT_MAX, false);
+
+    if (n < 0)
+        return fail(e, E_USAGE,
+                    "divisors \"%.60s\": not up to %d numbers above 0  -> write one for each "
+                    "rotated pair, joined by commas",
+                    text, (int)MAX_ROPE_PAIRS);
+    list->n = n;
+    for (int i = 0; i < n; i++)
+        list->at[i] = (float)at[i];
     return OK;
 }
 
@@ -219,23 +216,6 @@ static void print_rope_long(char text[CHOICE_TEXT], const void *config)
 static enum status parse_rope_long(void *config, const char *text, struct err *e)
 {
     return parse_divisors(&((struct config *)config)->rope_long, text, e);
-}
-
-static void print_uv(char text[CHOICE_TEXT], const void *config)
-{
-    const bool own = ((const struct config *)config)->uv_per_layer;
-
-    snprintf(text, CHOICE_TEXT, "%s", own ? "layer" : "shared");
-}
-
-static enum status parse_uv(void *config, const char *text, struct err *e)
-{
-    const bool own = strcmp(text, "layer") == 0;
-
-    if (!own && strcmp(text, "shared") != 0)
-        return fail(e, E_USAGE, "uv \"%.60s\" is unknown  -> use shared, layer", text);
-    ((struct config *)config)->uv_per_layer = own;
-    return OK;
 }
 
 /* Maps of linear attention, each a mixer of its own: the variant's numbers begin anew. */
@@ -381,16 +361,9 @@ static const struct choice others[] = {
              .tensor = "attn.rel_k", .applies = is_shaw, SETTING),
     ROW_FLAG(struct config, rel_v, "rel_v", "1: values have embeddings of distances",
              .tensor = "attn.rel_v", .applies = is_shaw, SETTING),
-    {.name = "uv",
-     .help = "biases u and v of queries: shared by all layers, or of each layer",
-     .codec = CODEC_TEXT,
-     .at = offsetof(struct config, uv_per_layer),
-     .print = print_uv,
-     .parse = parse_uv,
-     .tensor = "attn.bias_u",
-     .scope = SCOPE_MODEL,
-     .applies = is_xl,
-     SETTING},
+    ROW_WORD(struct config, uv_per_layer, "uv", uv_name,
+             "biases u and v of queries: shared by all layers, or of each layer",
+             .tensor = "attn.bias_u", .scope = SCOPE_MODEL, .applies = is_xl, SETTING),
     ROW_FLAG(struct config, u_off, "u_off", "1: without u k, term (c) of the scores", .absent = "0",
              .applies = is_xl, .if_other = true, SETTING, .tiny = "0|1|0|0"),
     ROW_FLAG(struct config, v_off, "v_off", "1: without v r, term (d) of the scores", .absent = "0",

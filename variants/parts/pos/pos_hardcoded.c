@@ -27,19 +27,16 @@ static void print_centres(char text[CHOICE_TEXT], const void *numbers)
 static enum status parse_centres(void *numbers, const char *text, struct err *e)
 {
     struct hardcoded *const o = numbers;
-    const char *at = text;
+    double at[MAX_CENTRES];
+    const int n = list_read(at, MAX_CENTRES, text, -1e6, 1e6, false);
 
-    for (o->n = 0; at;) {
-        char *end;
-        const double x = strtod(at, &end);
-        if (end == at || o->n == MAX_CENTRES || !(x > -1e6 && x < 1e6) ||
-            (*end != ',' && *end != '\0'))
-            return fail(e, E_USAGE,
-                        "hard_centre \"%.60s\": not up to %d distances  -> write for example 1,0",
-                        text, (int)MAX_CENTRES);
-        o->centre[o->n++] = (float)x;
-        at = *end == ',' ? end + 1 : NULL;
-    }
+    if (n < 1)
+        return fail(e, E_USAGE,
+                    "hard_centre \"%.60s\": not up to %d distances  -> write for example 1,0", text,
+                    (int)MAX_CENTRES);
+    o->n = n;
+    for (int i = 0; i < n; i++)
+        o->centre[i] = (float)at[i];
     return OK;
 }
 
