@@ -175,6 +175,17 @@ void config_json_refuse(struct config_json *j, const char *fmt, ...)
     j->st = fail(j->e, E_IO, "checkpoint %s: %s", j->path, what);
 }
 
+void import_refuse(struct config_json *j, const char *fmt, ...)
+{
+    char what[sizeof(j->e->msg)];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    config_json_refuse(j, "%s with %s", j->family, what);
+}
+
 static const json_t *value_named(struct config_json *j, const char *key)
 {
     const json_t *const found = json_object_get(j->root, key);

@@ -41,8 +41,10 @@ enum status config_json_open(struct config_json *j, const char *path, const char
                              struct err *e);
 void config_json_close(struct config_json *j);
 
-/* E_IO: "checkpoint X: ...". */
+/* E_IO: "checkpoint X: ..."; "checkpoint X: FAMILY with ...". */
 void config_json_refuse(struct config_json *j, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void import_refuse(struct config_json *j, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* NULL where there is none, or it is null: for keys that the publisher's program may have so. The

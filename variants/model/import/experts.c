@@ -23,8 +23,7 @@ static void put_act(struct config_json *j, const char *key)
     while (name->published && act && strcmp(name->published, act) != 0)
         name++;
     if (act && !name->published)
-        config_json_refuse(j, "%s with hidden_act %.40s: not supported  -> use silu", j->family,
-                           act);
+        import_refuse(j, "hidden_act %.40s: not supported  -> use silu", act);
     config_json_put(j, key, "%s", name->published ? name->ours : "swiglu");
 }
 
@@ -34,8 +33,7 @@ void import_put_experts(struct config_json *j, const struct experts *x)
     const int taken = config_json_whole(j, x->taken, x->usual_taken, 1, MAX_WIDTH);
 
     if (j->st == OK && taken > count)
-        config_json_refuse(j, "%s with %s %d of %d  -> use at most that many", j->family, x->taken,
-                           taken, count);
+        import_refuse(j, "%s %d of %d  -> use at most that many", x->taken, taken, count);
     config_json_put(j, "ffn", "moe");
     config_json_put(j, "experts", "%d", count);
     config_json_put(j, "moe_k", "%d", taken);
@@ -62,10 +60,10 @@ void import_put_dense_layers(struct config_json *j, const bool *dense, int usual
             text_item(text, sizeof(text), "%d-%d", first, l);
     }
     if (ranges > MAX_LAYER_RANGES)
-        config_json_refuse(j,
-                           "%s with layers without experts in %d places: not supported  -> use a "
-                           "model with up to %d",
-                           j->family, ranges, (int)MAX_LAYER_RANGES);
+        import_refuse(j,
+                      "layers without experts in %d places: not supported  -> use a "
+                      "model with up to %d",
+                      ranges, (int)MAX_LAYER_RANGES);
     if (ranges == 0)
         return;
     config_json_put(j, "dense_layers", "%s", text);
@@ -90,8 +88,7 @@ void import_put_sparse_layers(struct config_json *j, int usual_inner)
     {
         const json_int_t l = json_integer_value(one);
         if (!json_is_integer(one) || l < 0 || l >= layers)
-            config_json_refuse(j, "%s with mlp_only_layers that it does not have  -> count from 0",
-                               j->family);
+            import_refuse(j, "mlp_only_layers that it does not have  -> count from 0");
         else
             dense[l] = true;
     }

@@ -87,8 +87,8 @@ static int times(struct config_json *j, const char *key, double usual, int of)
     const double x = of * config_json_real(j, key, usual, 1e-6, 1 << 10);
 
     if (fabs(x - round(x)) > 1e-5 * x)
-        config_json_refuse(j, "%s with %s %g: %g times %d is not a whole number  -> use a multiple",
-                           j->family, key, x / of, x / of, of);
+        import_refuse(j, "%s %g: %g times %d is not a whole number  -> use a multiple", key, x / of,
+                      x / of, of);
     return (int)round(x);
 }
 
@@ -114,10 +114,8 @@ void fla_skip_idle(struct config_json *j)
 static void put_block(struct config_json *j, const char *variant, int heads, int keys, int values)
 {
     if (config_json_at(j, "attn"))
-        config_json_refuse(j,
-                           "%s with attn: layers of attention, not supported  -> use a model "
-                           "without",
-                           j->family);
+        import_refuse(j, "attn: layers of attention, not supported  -> use a model "
+                         "without");
     import_need_word(j, "hidden_act", "swish");
     fla_skip_idle(j);
     import_put_common(j, variant);

@@ -64,11 +64,10 @@ void import_check_layer_types(struct config_json *j, const char *wanted)
                            json_array_size(types), layers);
     json_array_foreach(types, i, type) if (!json_is_string(type) ||
                                            strcmp(json_string_value(type), wanted) != 0)
-        config_json_refuse(
-            j,
-            "%s with layer_types of two kinds or another: not supported  -> use %s in all, "
-            "windows in some (sliding_attention) are not",
-            j->family, wanted);
+        import_refuse(j,
+                      "layer_types of two kinds or another: not supported  -> use %s in all, "
+                      "windows in some (sliding_attention) are not",
+                      wanted);
 }
 
 /* Which layers see all, as the file says, or by a period; the others are what `other` says. */
@@ -84,10 +83,10 @@ static void read_layer_types(struct config_json *j, const char *other, int layer
         const char *const word = json_string_value(json_array_get(types, (size_t)l));
         full[l] = types ? word && strcmp(word, "full_attention") == 0 : (l + 1) % period == 0;
         if (types && !full[l] && !(word && strcmp(word, other) == 0))
-            config_json_refuse(j,
-                               "%s with layer_types %.40s: not supported  -> use full_attention "
-                               "and %s",
-                               j->family, word ? word : "that are not words", other);
+            import_refuse(j,
+                          "layer_types %.40s: not supported  -> use full_attention "
+                          "and %s",
+                          word ? word : "that are not words", other);
     }
 }
 
@@ -103,10 +102,10 @@ static int period_of(struct config_json *j, const bool *full, int most)
         if (l == layers)
             return n;
     }
-    config_json_refuse(j,
-                       "%s with layer_types that do not repeat within %d layers: not supported  -> "
-                       "use a model whose kinds of layers alternate",
-                       j->family, most);
+    import_refuse(j,
+                  "layer_types that do not repeat within %d layers: not supported  -> "
+                  "use a model whose kinds of layers alternate",
+                  most);
     return 0;
 }
 
@@ -161,18 +160,17 @@ int import_put_heads(struct config_json *j, const char *variant, int kv_absent, 
                                : whole_or_null(j, "head_dim", D / max_int(1, H), D / max_int(1, H));
 
     if (!config_json_at(j, "head_dim") && !head_absent && D % H)
-        config_json_refuse(j,
-                           "%s with num_attention_heads %d of hidden_size %d  -> use a divisor, or "
-                           "a head_dim",
-                           j->family, H, D);
+        import_refuse(j,
+                      "num_attention_heads %d of hidden_size %d  -> use a divisor, or "
+                      "a head_dim",
+                      H, D);
     if (kv < 1 || H % kv)
-        config_json_refuse(j, "%s with num_key_value_heads %d of %d heads  -> use a divisor",
-                           j->family, kv, H);
+        import_refuse(j, "num_key_value_heads %d of %d heads  -> use a divisor", kv, H);
     if (dh % 2)
-        config_json_refuse(j,
-                           "%s with head_dim %d: coordinates are rotated in pairs  -> use an even "
-                           "number",
-                           j->family, dh);
+        import_refuse(j,
+                      "head_dim %d: coordinates are rotated in pairs  -> use an even "
+                      "number",
+                      dh);
     import_put_common(j, variant);
     config_json_put(j, "d_head", "%d", dh);
     config_json_put(j, "kv_heads", "%d", kv);
@@ -224,10 +222,8 @@ void import_refuse_some_windows(struct config_json *j)
 {
     SKIP(j, "sliding_window", "max_window_layers");
     if (config_json_flag(j, "use_sliding_window", false))
-        config_json_refuse(j,
-                           "%s with use_sliding_window: windows in some layers only are not "
-                           "supported (sliding_window)  -> use a model without",
-                           j->family);
+        import_refuse(j, "use_sliding_window: windows in some layers only are not "
+                         "supported (sliding_window)  -> use a model without");
     import_check_layer_types(j, "full_attention");
 }
 

@@ -35,25 +35,25 @@ static void put_list(struct config_json *j, const struct longrope *l, const char
     const json_t *one;
 
     if (!json_is_array(list) || json_array_size(list) != (size_t)l->pairs) {
-        config_json_refuse(j,
-                           "%s with %s longrope: %s has %zu numbers, %d pairs are rotated  -> give "
-                           "one for each",
-                           j->family, l->name, key, json_array_size(list), l->pairs);
+        import_refuse(j,
+                      "%s longrope: %s has %zu numbers, %d pairs are rotated  -> give "
+                      "one for each",
+                      l->name, key, json_array_size(list), l->pairs);
         return;
     }
     if (l->pairs > MAX_ROPE_PAIRS) {
-        config_json_refuse(j, "%s with longrope of %d pairs: not supported  -> use %d or less",
-                           j->family, l->pairs, (int)MAX_ROPE_PAIRS);
+        import_refuse(j, "longrope of %d pairs: not supported  -> use %d or less", l->pairs,
+                      (int)MAX_ROPE_PAIRS);
         return;
     }
     json_array_foreach(list, i, one)
     {
         const double x = json_number_value(one);
         if (!(x > 1e-6 && x <= 1e6))
-            config_json_refuse(j,
-                               "%s with %s longrope: number %zu of %s is none above 0  -> give a "
-                               "complete config",
-                               j->family, l->name, i, key);
+            import_refuse(j,
+                          "%s longrope: number %zu of %s is none above 0  -> give a "
+                          "complete config",
+                          l->name, i, key);
         else
             text_item(text, sizeof(text), "%.9g", x);
     }
@@ -93,9 +93,8 @@ void import_put_longrope(struct config_json *j, const struct longrope *l)
     const double ratio = context / original;
 
     if (compares && said != ratio)
-        config_json_refuse(
-            j, "%s with factor %g of %s, " CONTEXT " %d of " ORIGINAL " %g  -> use one of them",
-            j->family, said, l->name, context, original);
+        import_refuse(j, "factor %g of %s, " CONTEXT " %d of " ORIGINAL " %g  -> use one of them",
+                      said, l->name, context, original);
     config_json_put(j, "rope_scaling", "longrope");
     config_json_put(j, "rope_factor", "%.9g", fmax(said > 0 ? said : counts ? ratio : 1, 1));
     config_json_put(j, "rope_original", "%.0f", original);

@@ -54,8 +54,7 @@ void import_need_word(struct config_json *j, const char *key, const char *only)
     const char *const word = config_json_word(j, key, only);
 
     if (strcmp(word, only) != 0)
-        config_json_refuse(j, "%s with %s %.40s: not supported  -> use %s", j->family, key, word,
-                           only);
+        import_refuse(j, "%s %.40s: not supported  -> use %s", key, word, only);
 }
 
 void import_skip(struct config_json *j, const char *const *keys)
@@ -77,8 +76,7 @@ void import_put_ffn(struct config_json *j, const char *key, const char *absent,
         }
         text_append(known, sizeof(known), "%s%s", *known ? ", " : "", a->published);
     }
-    config_json_refuse(j, "%s with %s %.40s: not supported  -> use %s", j->family, key, word,
-                       known);
+    import_refuse(j, "%s %.40s: not supported  -> use %s", key, word, known);
 }
 
 bool tensor_row_covers(const char *pattern, const char *name, int *layer, const char **rest)

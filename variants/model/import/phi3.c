@@ -49,7 +49,7 @@ static const struct rotary rotary = {.base = "rope_theta",
 static void refuse_other_than_one(struct config_json *j, const char *key)
 {
     if (config_json_whole(j, key, 1, 0, MAX_WIDTH) != 1)
-        config_json_refuse(j, "%s with %s other than 1: not supported  -> use 1", j->family, key);
+        import_refuse(j, "%s other than 1: not supported  -> use 1", key);
 }
 
 static void more(struct config_json *j)

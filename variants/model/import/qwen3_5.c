@@ -141,14 +141,13 @@ static void put_layers(struct config_json *j, int kv_heads)
     import_need_flag(j, "attention_bias", false);
     import_need_flag(j, "attn_output_gate", true);
     if (act && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
-        config_json_refuse(j,
-                           "%s with hidden_act %.40s: it stands behind convolutions, too, where "
-                           "only silu is supported  -> use silu",
-                           j->family, act);
+        import_refuse(j,
+                      "hidden_act %.40s: it stands behind convolutions, too, where "
+                      "only silu is supported  -> use silu",
+                      act);
     SKIP(j, "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype");
     if (heads % served)
-        config_json_refuse(j, "%s with linear_num_key_heads %d of %d heads  -> use a divisor",
-                           j->family, served, heads);
+        import_refuse(j, "linear_num_key_heads %d of %d heads  -> use a divisor", served, heads);
     import_put_rotary(j, &rotary, import_put_heads(j, "qwen3-next", kv_heads, HEAD));
     import_put_stack(j, "gdn", "linear_attention", period);
     config_json_put(j, "layer_dims", "%d/%d/%d/%.9g", heads, wide, values, 1 / sqrt(wide));

@@ -46,8 +46,8 @@ double import_number_in(struct config_json *j, const json_t *object, const char 
     if (!value || (json_is_number(value) && x >= least && x <= most))
         return value ? x : absent;
     config_json_text(text, sizeof(text), value);
-    config_json_refuse(j, "%s with %s of %s %s: no number from %g to %g  -> give a complete config",
-                       j->family, key, name, text, least, most);
+    import_refuse(j, "%s of %s %s: no number from %g to %g  -> give a complete config", key, name,
+                  text, least, most);
     return absent;
 }
 
@@ -149,10 +149,9 @@ static double agreed(struct config_json *j, const struct spellings *s, const cha
 
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         if (places[i].is != x)
-            config_json_refuse(j, "%s with %s%s %g, %s%s %g%s  -> use one of them", j->family,
-                               places[i].key, places[i].of, places[i].is, within ? key : own,
-                               within ? " of " NEW : "", x,
-                               within || said ? "" : " where it is absent");
+            import_refuse(j, "%s%s %g, %s%s %g%s  -> use one of them", places[i].key, places[i].of,
+                          places[i].is, within ? key : own, within ? " of " NEW : "", x,
+                          within || said ? "" : " where it is absent");
     return x;
 }
 
@@ -190,16 +189,15 @@ static void refuse_rest(struct config_json *j, const struct rotary *r, const str
         for (int i = 0; r->idle && r->idle[i]; i++)
             known = known || strcmp(key, r->idle[i]) == 0;
         if (json_is_object(value))
-            config_json_refuse(
-                j,
-                "%s with %s of \"%.40s\" alone: not supported  -> use the same in all "
-                "layers",
-                j->family, s->name, key);
+            import_refuse(j,
+                          "%s of \"%.40s\" alone: not supported  -> use the same in all "
+                          "layers",
+                          s->name, key);
         if (!known)
-            config_json_refuse(j,
-                               "%s with %.40s of %s %s: not supported  -> use a rope_type that "
-                               "has it",
-                               j->family, key, s->name, s->kind);
+            import_refuse(j,
+                          "%.40s of %s %s: not supported  -> use a rope_type that "
+                          "has it",
+                          key, s->name, s->kind);
     }
 }
 
@@ -209,8 +207,7 @@ static double needed(struct config_json *j, const struct spellings *s, const cha
     enum { MOST = 1 << 24 };
 
     if (!json_object_get(s->how, key))
-        config_json_refuse(j, "%s with %s %s: %s is missing  -> give a complete config", j->family,
-                           s->name, s->kind, key);
+        import_refuse(j, "%s %s: %s is missing  -> give a complete config", s->name, s->kind, key);
     return import_number_in(j, s->how, s->name, key, 1, 1e-6, MOST);
 }
 
@@ -245,8 +242,7 @@ static void put_llama3(struct config_json *j, const struct spellings *s)
     const double length = original(j, s);
 
     if (j->st == OK && high <= low)
-        config_json_refuse(j, "%s with high_freq_factor %g, low_freq_factor %g  -> give more",
-                           j->family, high, low);
+        import_refuse(j, "high_freq_factor %g, low_freq_factor %g  -> give more", high, low);
     config_json_put(j, "rope_low", "%.9g", low);
     config_json_put(j, "rope_high", "%.9g", high);
     config_json_put(j, "rope_original", "%.0f", length);
@@ -276,13 +272,13 @@ static void put_yarn(struct config_json *j, const struct spellings *s, double fa
     const double length = original(j, s);
 
     if (j->st == OK && fast <= slow)
-        config_json_refuse(j,
-                           "%s with beta_fast %g, beta_slow %g of %s  -> give more turns to the "
-                           "fast ones",
-                           j->family, fast, slow, s->name);
+        import_refuse(j,
+                      "beta_fast %g, beta_slow %g of %s  -> give more turns to the "
+                      "fast ones",
+                      fast, slow, s->name);
     if (truncate && !json_is_boolean(truncate))
-        config_json_refuse(j, "%s with truncate of %s %s that is not a flag  -> use true or false",
-                           j->family, s->name, s->kind);
+        import_refuse(j, "truncate of %s %s that is not a flag  -> use true or false", s->name,
+                      s->kind);
     config_json_put(j, "rope_truncate", "%d", !json_is_false(truncate));
     config_json_put(j, "rope_beta_fast", "%.9g", fast);
     config_json_put(j, "rope_beta_slow", "%.9g", slow);
@@ -319,9 +315,8 @@ static void put_scaling(struct config_json *j, const struct rotary *r, const str
         kind++;
     const bool other = kind > 0 && strcmp(name, "longrope") != 0;
     if (kind == ARRAY_LEN(kinds) || (r->longrope_alone && other)) {
-        config_json_refuse(j, "%s with %s %.40s: not supported  -> use none, %slongrope", j->family,
-                           s->name, s->kind,
-                           r->longrope_alone ? "or " : "linear, llama3, yarn or ");
+        import_refuse(j, "%s %.40s: not supported  -> use none, %slongrope", s->name, s->kind,
+                      r->longrope_alone ? "or " : "linear, llama3, yarn or ");
         return;
     }
     refuse_rest(j, r, s, kind);
@@ -334,8 +329,7 @@ static void put_scaling(struct config_json *j, const struct rotary *r, const str
     }
     const double factor = needed(j, s, "factor");
     if (factor < 1)
-        config_json_refuse(j, "%s with %s %s: factor %g  -> use 1 or more", j->family, s->name,
-                           s->kind, factor);
+        import_refuse(j, "%s %s: factor %g  -> use 1 or more", s->name, s->kind, factor);
     config_json_put(j, "rope_scaling", "%s", s->kind);
     config_json_put(j, "rope_factor", "%.9g", factor);
     if (strcmp(s->kind, "llama3") == 0)
@@ -352,11 +346,10 @@ static int rotated(struct config_json *j, const struct rotary *r, double share, 
     const int dim = (int)floor(head * share);
 
     if (r->whole && share != 1)
-        config_json_refuse(j, "%s with %s %g: a part of each head, not supported  -> use 1",
-                           j->family, r->share, share);
+        import_refuse(j, "%s %g: a part of each head, not supported  -> use 1", r->share, share);
     if (dim < 2 || dim % 2)
-        config_json_refuse(j, "%s with %s %g: %d coordinates of %d%s  -> not supported", j->family,
-                           r->share, share, dim, head, dim < 2 ? "" : " are an odd number");
+        import_refuse(j, "%s %g: %d coordinates of %d%s  -> not supported", r->share, share, dim,
+                      head, dim < 2 ? "" : " are an odd number");
     return dim;
 }
 
@@ -387,11 +380,9 @@ static double base_of(struct config_json *j, const json_t *all, const char *kind
     const double x = import_number_in(j, of_kind, kind, BASE, beside, MIN_BASE, MAX_BASE);
 
     if (all && !json_is_object(of_kind))
-        config_json_refuse(j, "%s with " NEW " without %s  -> give a complete config", j->family,
-                           kind);
+        import_refuse(j, "" NEW " without %s  -> give a complete config", kind);
     if (x != beside && config_json_at(j, own))
-        config_json_refuse(j, "%s with %s %g, " BASE " of %s %g  -> use one of them", j->family,
-                           own, beside, kind, x);
+        import_refuse(j, "%s %g, " BASE " of %s %g  -> use one of them", own, beside, kind, x);
     return x;
 }
 
@@ -402,8 +393,7 @@ static void refuse_scaled_windows(struct config_json *j, const json_t *all)
     const char *const how = kind_of(j, json_object_get(all, kind), kind);
 
     if (how && strcmp(how, "default") != 0)
-        config_json_refuse(j, "%s with rope_type %.40s of %s: not supported  -> use default",
-                           j->family, how, kind);
+        import_refuse(j, "rope_type %.40s of %s: not supported  -> use default", how, kind);
 }
 
 /* The older spelling says it of the layers that see all, too. */
@@ -420,9 +410,8 @@ static void put_scaling_of_full(struct config_json *j, const json_t *old, const 
     if (s.old && s.new && (strcmp(other ? other : "default", s.kind) != 0 || differs(s.old, s.new)))
         config_json_refuse(j, OLD " and full_attention of " NEW " differ  -> use one of them");
     if (strcmp(s.kind, "default") != 0 && strcmp(s.kind, "linear") != 0) {
-        config_json_refuse(j,
-                           "%s with %s %.40s of some layers: not supported  -> use none or linear",
-                           j->family, s.name, s.kind);
+        import_refuse(j, "%s %.40s of some layers: not supported  -> use none or linear", s.name,
+                      s.kind);
         return;
     }
     put_scaling(j, &plain, &s, 0);

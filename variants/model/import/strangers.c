@@ -104,17 +104,16 @@ void import_refuse_strangers(struct config_json *j)
 
     refuse_quantized(j);
     if (!config_json_flag(j, "is_causal", true))
-        config_json_refuse(j, "%s with is_causal false: not supported  -> use true", j->family);
+        import_refuse(j, "is_causal false: not supported  -> use true");
     json_object_foreach(j->root, key, value)
     {
         char text[64];
         if (config_json_was_read(j, key) || !changes_arithmetic(key) || is_neutral(key, value))
             continue;
         config_json_text(text, sizeof(text), value);
-        config_json_refuse(
-            j,
-            "%s with %.60s %s: %s has no such key, and it may change what is "
-            "computed  -> use a model without it, or take the key out if nothing uses it",
-            j->family, key, text, j->family);
+        import_refuse(j,
+                      "%.60s %s: %s has no such key, and it may change what is "
+                      "computed  -> use a model without it, or take the key out if nothing uses it",
+                      key, text, j->family);
     }
 }
