@@ -15,12 +15,6 @@
 const char runjson_file[] = "run.json";
 static const char schema[] = "bench-run/" SCHEMA_VERSION;
 
-/* The file is small: without memory for it the program ends. */
-static void set(json_t *object, const char *name, json_t *value)
-{
-    NEED(json_object_set_new(object, name, value) == 0);
-}
-
 /* Lines of "name=value" as an object. Names are unique. */
 static json_t *options_object(const char *lines)
 {
@@ -31,7 +25,7 @@ static json_t *options_object(const char *lines)
         CHECK(name < length);
         char *const key = need_text("%.*s", (int)name, line);
         CHECK(!json_object_get(object, key));
-        set(object, key, json_stringn(line + name + 1, length - name - 1));
+        json_object_set_new(object, key, json_stringn(line + name + 1, length - name - 1));
         free(key);
         line += length;
     }
@@ -43,7 +37,7 @@ static json_t *words_array(int argc, char **argv)
     json_t *array = json_array();
     for (int i = 0; i < argc; i++) {
         char *const word = text_exact(argv[i]);
-        NEED(json_array_append_new(array, json_string(word)) == 0);
+        json_array_append_new(array, json_string(word));
         free(word);
     }
     return array;
@@ -92,16 +86,16 @@ enum status runjson_create(const char *dir, const struct runjson *r, struct err 
 {
     json_t *run = json_object();
 
-    set(run, "schema", json_string(schema));
-    set(run, "command", json_string(r->command));
-    set(run, "run_id", json_string(r->run_id));
-    set(run, "host_id", json_string(r->host_id));
-    set(run, "argv", words_array(r->argc, r->argv));
-    set(run, "options", options_object(r->options));
-    set(run, "started_at_utc", json_string(r->started_at_utc));
-    set(run, "finished_at_utc", json_null());
-    set(run, "exit_code", json_null());
-    set(run, "rows", json_object());
+    json_object_set_new(run, "schema", json_string(schema));
+    json_object_set_new(run, "command", json_string(r->command));
+    json_object_set_new(run, "run_id", json_string(r->run_id));
+    json_object_set_new(run, "host_id", json_string(r->host_id));
+    json_object_set_new(run, "argv", words_array(r->argc, r->argv));
+    json_object_set_new(run, "options", options_object(r->options));
+    json_object_set_new(run, "started_at_utc", json_string(r->started_at_utc));
+    json_object_set_new(run, "finished_at_utc", json_null());
+    json_object_set_new(run, "exit_code", json_null());
+    json_object_set_new(run, "rows", json_object());
     const enum status st = save(dir, run, e);
     json_decref(run);
     return st;
@@ -116,10 +110,10 @@ enum status runjson_finish(const char *dir, const char *finished_at_utc, int exi
     TRY(load(&run, dir, path, e));
     json_t *const counts = json_object();
     for (int i = 0; i < ROW_STATUS_COUNT; i++)
-        set(counts, row_status_name[i], json_integer(rows[i]));
-    set(run, "finished_at_utc", json_string(finished_at_utc));
-    set(run, "exit_code", json_integer(exit_code));
-    set(run, "rows", counts);
+        json_object_set_new(counts, row_status_name[i], json_integer(rows[i]));
+    json_object_set_new(run, "finished_at_utc", json_string(finished_at_utc));
+    json_object_set_new(run, "exit_code", json_integer(exit_code));
+    json_object_set_new(run, "rows", counts);
     const enum status st = save(dir, run, e);
     json_decref(run);
     return st;

@@ -94,13 +94,12 @@ static enum status put_token(const struct tokenizer *t, json_t *vocab, json_t *a
     if (other)
         return gguf_key_wrong(t, "tokens", e, "has \"%.40s\" twice, as %lld and %lld", text,
                               (long long)json_integer_value(other), (long long)id);
-    if (json_object_set_new(vocab, text, json_integer(id)) != 0 ||
-        (cut && json_array_append_new(added, json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id", id,
-                                                       "content", text, "single_word", 0, "lstrip",
-                                                       0, "rstrip", rstrip && !leaves_white(text),
-                                                       "normalized", 0, "special",
-                                                       kind != TOKEN_OF_USERS)) != 0))
-        return tokenizer_no_memory(t, e);
+    json_object_set_new(vocab, text, json_integer(id));
+    if (cut)
+        json_array_append_new(added, json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id", id, "content",
+                                               text, "single_word", 0, "lstrip", 0, "rstrip",
+                                               rstrip && !leaves_white(text), "normalized", 0,
+                                               "special", kind != TOKEN_OF_USERS));
     return OK;
 }
 
@@ -185,7 +184,7 @@ static json_t *of_scores(json_t *vocab, bool space)
                      "vocab", vocab);
 }
 
-/* What tokenizer_read_scores asks for; NULL without memory. */
+/* What tokenizer_read_scores asks for. */
 static json_t *scores_of(const json_t *keys)
 {
     const json_t *const kinds = gguf_key(keys, "token_type"), *const said =
@@ -234,12 +233,10 @@ static enum status make(struct tokenizer *t, const json_t *keys, json_t **all, j
     const enum status st = put_tokens(t, vocab, added, keys, scored, e);
     *scores = scored ? scores_of(keys) : NULL;
     *all = scored ? of_scores(vocab, space) : of_merges(keys, r, vocab);
-    const bool starved =
-        json_object_set_new(*all, "added_tokens", added) != 0 ||
-        json_object_set_new(*all, "post_processor", puts ? front(keys, begin) : json_null()) != 0;
+    json_object_set_new(*all, "added_tokens", added);
+    json_object_set_new(*all, "post_processor", puts ? front(keys, begin) : json_null());
     t->begin = (int32_t)begin;
-    TRY(st);
-    return starved ? tokenizer_no_memory(t, e) : OK;
+    return st;
 }
 
 enum status tokenizer_gguf(struct tokenizer *t, json_t **all, json_t **scores, struct err *e)

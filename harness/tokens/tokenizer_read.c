@@ -177,17 +177,14 @@ static enum status read_all_added(struct tokenizer *t, const json_t *list, const
 {
     json_int_t next = (json_int_t)json_object_size(vocab);
 
-    if (!(t->added = json_object()))
-        return tokenizer_no_memory(t, e);
-
+    t->added = json_object();
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_t *const one = json_array_get(list, i);
         const char *const text = word_of(one, "content");
         if (json_object_get(t->added, text))
             return tokenizer_bad(t, e, "added token \"%.40s\" stands twice  -> once", text);
         TRY(read_added(t, one, vocab, &next, e));
-        if (json_object_set(t->added, text, one) != 0)
-            return tokenizer_no_memory(t, e);
+        json_object_set(t->added, text, one);
     }
     TRY(sort_cuts(t, &t->before, e));
     return sort_cuts(t, &t->after, e);
@@ -271,8 +268,8 @@ static enum status add_text_end(struct tokenizer *t, struct err *e)
     const int32_t id = vocab_find(&t->vocab, end, sizeof(end) - 1);
 
     t->added = json_object();
-    if (!t->added || (id >= 0 && json_object_set_new(t->added, end, json_true()) != 0))
-        return tokenizer_no_memory(t, e);
+    if (id >= 0)
+        json_object_set_new(t->added, end, json_true());
     TRY(id < 0 ? OK : add_cut(t, &t->before, false, end, sizeof(end) - 1, id, NULL, e));
     return sort_cuts(t, &t->before, e);
 }

@@ -219,8 +219,8 @@ static json_t *read_value(struct reader *r, uint32_t type)
         json_t *const value = type == VALUE_ARRAY ? json_array() : read_scalar(r, type);
         if (n == 0)
             first = value;
-        else if (json_array_append_new(open[n - 1].values, value) != 0)
-            starve(r);
+        else
+            json_array_append_new(open[n - 1].values, value);
         if (type == VALUE_ARRAY && n == DEEPEST_LIST)
             stop(r, "has more than %d lists in each other: not supported" AGAIN, DEEPEST_LIST);
         if (r->st == OK && type == VALUE_ARRAY)
@@ -262,8 +262,8 @@ static void read_key(struct reader *r, json_t *keys)
         stop(r, "has the key \"%.40s\", which is not UTF-8" AGAIN, key);
     else if (json_object_get(keys, key))
         stop(r, "has the key \"%.40s\" twice" AGAIN, key);
-    else if (json_object_set(keys, key, value) != 0)
-        starve(r);
+    else
+        json_object_set(keys, key, value);
     json_decref(value);
     json_decref(text);
     free(key);
@@ -404,10 +404,8 @@ enum status gguf_open(struct safetensors *s, json_t **keys, const char *path, st
 {
     *keys = json_object();
     *s = (struct safetensors){.published = true};
-    enum status st = *keys ? safetensors_map(s, path, e)
-                           : fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
-    struct reader r = {.s = s, .st = st, .e = e};
-    if (st == OK)
+    struct reader r = {.s = s, .st = safetensors_map(s, path, e), .e = e};
+    if (r.st == OK)
         read_all(&r, s, *keys);
     if (r.st == OK)
         return OK;

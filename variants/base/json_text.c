@@ -3,6 +3,8 @@
  * See json_text.h. */
 #include "json_text.h"
 
+#include "base.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -11,7 +13,8 @@
  * functions below. */
 static _Thread_local jmp_buf *give_up;
 
-/* Does not return to jansson without memory: reading, it would go on with a character less, and
+/* Without it NEED ends the program, but in the functions below, where sizes are those of files. It does
+ * not return to jansson without memory: reading, it would go on with a character less, and
  * stop in an assertion or leave its buffer; writing, it leaves out keys. */
 static void *take(size_t n)
 {
@@ -19,8 +22,11 @@ static void *take(size_t n)
 
     if (!at && give_up)
         longjmp(*give_up, 1);
+    NEED(at);
     return at;
 }
+
+static __attribute__((constructor)) void own_memory(void) { json_set_alloc_funcs(take, free); }
 
 /* What jansson had taken when there was no more is not freed: it alone knows where that is. */
 static void *without_memory(void)
@@ -34,7 +40,6 @@ json_t *json_read(const char *text, size_t n, size_t flags, json_error_t *why)
 {
     jmp_buf here;
 
-    json_set_alloc_funcs(take, free);
     if (setjmp(here) != 0)
         return without_memory();
     give_up = &here;
@@ -48,7 +53,6 @@ char *json_write(const json_t *json, size_t flags)
 {
     jmp_buf here;
 
-    json_set_alloc_funcs(take, free);
     if (setjmp(here) != 0)
         return without_memory();
     give_up = &here;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * JSON from text and to text, with jansson, which without memory loses characters and keys, calls
- * that an error of syntax or none at all, or stops the program. */
+ * that an error of syntax or none at all, or stops the program. All its memory is ours: what makes
+ * and changes values never wants any (NEED). */
 #pragma once
 
 #include <jansson.h>

@@ -17,11 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The header object; NULL if a string is not UTF-8, which JSON requires, or for want of memory
- * (errno is ENOMEM). */
+/* The header object; NULL if a string is not UTF-8, which JSON requires. */
 static json_t *make_header(const struct tensor *tensors, int n, const char *const *meta, int n_meta)
 {
-    errno = 0;
     json_t *header = json_object(), *pairs = json_object();
     bool failed = false;
     size_t at = 0;
@@ -44,7 +42,7 @@ static json_t *make_header(const struct tensor *tensors, int n, const char *cons
         for (int d = 0; d < t->rank; d++) {
             CHECK(t->shape[d] >= 0);
             product *= (size_t)t->shape[d];
-            failed |= json_array_append_new(shape, json_integer(t->shape[d])) != 0;
+            json_array_append_new(shape, json_integer(t->shape[d]));
         }
         CHECK(product == t->n);
         json_t *entry =
@@ -116,11 +114,6 @@ static int replace(const char *path, const char *text, const struct tensor *tens
     return why;
 }
 
-static enum status no_memory(const char *path, struct err *e)
-{
-    return fail(e, E_NOMEM, "checkpoint %s: no memory for its header  -> free some memory", path);
-}
-
 enum status safetensors_write(const char *path, const struct tensor *tensors, int n,
                               const char *const *meta, int n_meta, struct err *e)
 {
@@ -128,10 +121,6 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
     char *text = NULL;
     json_t *header = make_header(tensors, n, meta, n_meta);
 
-    if (!header && errno == ENOMEM) {
-        st = no_memory(path, e);
-        goto out;
-    }
     if (!header) {
         st = fail(e, E_IO, "checkpoint %s: cannot make the header  -> its strings must be UTF-8",
                   path);
@@ -139,7 +128,7 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
     }
     text = json_write(header, JSON_COMPACT);
     if (!text) {
-        st = no_memory(path, e);
+        st = fail(e, E_NOMEM, "checkpoint %s: no memory for its header  -> free some memory", path);
         goto out;
     }
     const int why = replace(path, text, tensors, n);

@@ -136,11 +136,9 @@ enum status import_json(json_t **out, const char *checkpoint, const char *path, 
 enum status config_json_take(struct config_json *j, const char *path, json_t *root, struct err *e)
 {
     *j = (struct config_json){.path = path, .family = "", .root = root, .e = e};
-    j->said.path = strdup(path);
-    j->said.meta = calloc((size_t)2 * MAX_SAID, sizeof(*j->said.meta));
+    j->said.path = need_text("%s", path);
+    j->said.meta = need_room((size_t)2 * MAX_SAID, sizeof(*j->said.meta));
     j->read = json_object();
-    if (!j->said.path || !j->said.meta || !j->read)
-        return j->st = fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
     return j->st = OK;
 }
 
@@ -190,8 +188,8 @@ static const json_t *value_named(struct config_json *j, const char *key)
 {
     const json_t *const found = json_object_get(j->root, key);
 
-    if (found && json_object_set(j->read, key, json_null()) != 0 && j->st == OK)
-        j->st = fail(j->e, E_NOMEM, "checkpoint %s: no memory  -> free some", j->path);
+    if (found)
+        json_object_set(j->read, key, json_null());
     return found;
 }
 
@@ -306,7 +304,7 @@ static char **said_of(struct safetensors *s, const char *key)
             return &s->meta[2 * i + 1];
         }
     CHECK(s->n_meta < MAX_SAID);
-    s->meta[2 * s->n_meta] = strdup(key);
+    s->meta[2 * s->n_meta] = need_text("%s", key);
     return &s->meta[2 * s->n_meta++ + 1];
 }
 
@@ -320,10 +318,7 @@ void config_json_put(struct config_json *j, const char *key, const char *fmt, ..
     va_start(ap, fmt);
     CHECK(vsnprintf(value, sizeof(value), fmt, ap) < SAID_TEXT);
     va_end(ap);
-    char **const at = said_of(&j->said, key);
-    *at = strdup(value);
-    if (!at[-1] || !*at)
-        j->st = fail(j->e, E_NOMEM, "checkpoint %s: no memory  -> free some", j->path);
+    *said_of(&j->said, key) = need_text("%s", value);
 }
 
 void config_json_say(struct config_json *j, const char *const said[][2])
@@ -337,11 +332,7 @@ void config_json_put_tensor(struct config_json *j, const char *name)
     if (j->st != OK)
         return;
     CHECK(!j->said.tensors && strlen(name) < TENSOR_NAME);
-    j->said.tensors = calloc(1, sizeof(*j->said.tensors));
-    if (!j->said.tensors) {
-        j->st = fail(j->e, E_NOMEM, "checkpoint %s: no memory  -> free some", j->path);
-        return;
-    }
+    j->said.tensors = need_room(1, sizeof(*j->said.tensors));
     strcpy(j->said.tensors[0].name, name);
     j->said.n_tensors = 1;
 }

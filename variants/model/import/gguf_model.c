@@ -69,82 +69,71 @@ static void folder_key(char to[TENSOR_NAME], const struct gguf_family *f, const 
         *at = *at == '.' ? '_' : *at;
 }
 
-/* config.json as it is made. A value that cannot be kept for want of memory must not be one that is
- * absent. */
-struct made {
-    json_t *config;
-    bool starved;
-};
-
-static void put(struct made *m, const char *key, json_t *value)
+static json_int_t whole(const json_t *config, const char *key)
 {
-    m->starved = json_object_set_new(m->config, key, value) != 0 || m->starved;
-}
-
-static json_int_t whole(const struct made *m, const char *key)
-{
-    return json_integer_value(json_object_get(m->config, key));
+    return json_integer_value(json_object_get(config, key));
 }
 
 /* Take out sizes of heads that follow from others; a part of a head that is rotated is a share. */
-static void settle_heads(struct made *m, const char *family)
+static void settle_heads(json_t *config, const char *family)
 {
-    const json_int_t head = whole(m, "head_dim"), heads = whole(m, "num_attention_heads");
-    const json_int_t wide = head ? head : heads > 0 ? whole(m, "hidden_size") / heads : 0;
-    const json_int_t rotated = whole(m, "rope_dimension_count");
+    const json_int_t head = whole(config, "head_dim"), heads = whole(config, "num_attention_heads");
+    const json_int_t wide = head ? head : heads > 0 ? whole(config, "hidden_size") / heads : 0;
+    const json_int_t rotated = whole(config, "rope_dimension_count");
 
-    if (whole(m, "attention_value_length") == wide)
-        json_object_del(m->config, "attention_value_length");
+    if (whole(config, "attention_value_length") == wide)
+        json_object_del(config, "attention_value_length");
     if (strcmp(family, "gpt2") == 0 || wide < 1 || rotated < 1)
         return;
-    json_object_del(m->config, "rope_dimension_count");
+    json_object_del(config, "rope_dimension_count");
     if (rotated != wide) /* rounded up: the next lower whole number of its product is meant */
-        put(m, "partial_rotary_factor",
-            json_real(nextafter((double)rotated / (double)wide, INFINITY)));
+        json_object_set_new(config, "partial_rotary_factor",
+                            json_real(nextafter((double)rotated / (double)wide, INFINITY)));
 }
 
 /* A width stands for its quotients: by heads, and by the width of the model. */
-static void settle_recurrence(struct made *m)
+static void settle_recurrence(json_t *config)
 {
-    const json_int_t inner = whole(m, "ssm_inner_size"), heads = whole(m, "num_heads");
-    const json_int_t wide = whole(m, "hidden_size");
+    const json_int_t inner = whole(config, "ssm_inner_size"), heads = whole(config, "num_heads");
+    const json_int_t wide = whole(config, "hidden_size");
 
     if (inner < 1 || heads < 1 || wide < 1 || inner % heads)
         return; /* the key is refused */
-    put(m, "head_dim", json_integer(inner / heads));
-    put(m, "expand", json_real((double)inner / (double)wide));
-    json_object_del(m->config, "ssm_inner_size");
+    json_object_set_new(config, "head_dim", json_integer(inner / heads));
+    json_object_set_new(config, "expand", json_real((double)inner / (double)wide));
+    json_object_del(config, "ssm_inner_size");
 }
 
-static bool is_number(const struct made *m, const char *key, double x)
+static bool is_number(const json_t *config, const char *key, double x)
 {
-    const json_t *const value = json_object_get(m->config, key);
+    const json_t *const value = json_object_get(config, key);
 
     return json_is_number(value) && json_number_value(value) == x;
 }
 
 /* Zero experts are none; a family of files may be two of folders. Gates are of a softmax, 1. */
-static void settle_experts(struct made *m, const struct gguf_family *f)
+static void settle_experts(json_t *config, const struct gguf_family *f)
 {
     static const char *const none[] = {"num_experts", "num_experts_per_tok"};
 
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
-        if (is_number(m, none[i], 0))
-            json_object_del(m->config, none[i]);
-    const bool has = whole(m, "num_experts") > 0;
+        if (is_number(config, none[i], 0))
+            json_object_del(config, none[i]);
+    const bool has = whole(config, "num_experts") > 0;
     if (has && strcmp(f->name, "llama") == 0) {
-        put(m, "model_type", json_string("mixtral"));
-        if (json_is_true(json_object_get(m->config, "norm_topk_prob")))
-            json_object_del(m->config, "norm_topk_prob");
+        json_object_set_new(config, "model_type", json_string("mixtral"));
+        if (json_is_true(json_object_get(config, "norm_topk_prob")))
+            json_object_del(config, "norm_topk_prob");
     }
-    if (f->one_width && whole(m, "moe_intermediate_size") == whole(m, "intermediate_size"))
-        json_object_del(m->config, "moe_intermediate_size");
-    if (is_number(m, "expert_gating_func", 1))
-        json_object_del(m->config, "expert_gating_func");
-    if (is_number(m, "expert_weights_scale", 1))
-        json_object_del(m->config, "expert_weights_scale");
-    if (f->norms_gates && !json_object_get(m->config, "norm_topk_prob"))
-        put(m, "norm_topk_prob", json_true());
+    if (f->one_width &&
+        whole(config, "moe_intermediate_size") == whole(config, "intermediate_size"))
+        json_object_del(config, "moe_intermediate_size");
+    if (is_number(config, "expert_gating_func", 1))
+        json_object_del(config, "expert_gating_func");
+    if (is_number(config, "expert_weights_scale", 1))
+        json_object_del(config, "expert_weights_scale");
+    if (f->norms_gates && !json_object_get(config, "norm_topk_prob"))
+        json_object_set_new(config, "norm_topk_prob", json_true());
 }
 
 /* Values of another type are left, and refused by the folder's name. */
@@ -161,84 +150,84 @@ static bool are_flags(const json_t *list)
 }
 
 /* A flag for each layer that has a window, in place of a period, is a list of words there. */
-static void settle_windows(struct made *m, const struct gguf_family *f)
+static void settle_windows(json_t *config, const struct gguf_family *f)
 {
     static const char period[] = "sliding_window_pattern";
-    const json_t *const flags = json_object_get(m->config, period);
+    const json_t *const flags = json_object_get(config, period);
     json_t *const types = are_flags(flags) ? json_array() : NULL;
     const json_t *flag;
     size_t l;
 
-    if (is_number(m, "sliding_window", 0)) /* none */
-        json_object_del(m->config, "sliding_window");
-    if (f->sees_all && !json_object_get(m->config, "sliding_window"))
-        put(m, period, json_integer(1));
+    if (is_number(config, "sliding_window", 0)) /* none */
+        json_object_del(config, "sliding_window");
+    if (f->sees_all && !json_object_get(config, "sliding_window"))
+        json_object_set_new(config, period, json_integer(1));
     if (!types)
         return;
-    json_array_foreach(flags, l, flag) m->starved =
-        json_array_append_new(types, json_string(json_is_true(flag) || json_integer_value(flag) == 1
-                                                     ? "sliding_attention"
-                                                     : "full_attention")) != 0 ||
-        m->starved;
-    put(m, "layer_types", types);
-    json_object_del(m->config, period);
+    json_array_foreach(flags, l, flag) json_array_append_new(
+        types, json_string(json_is_true(flag) || json_integer_value(flag) == 1 ? "sliding_attention"
+                                                                               : "full_attention"));
+    json_object_set_new(config, "layer_types", types);
+    json_object_del(config, period);
 }
 
 /* What no key says. */
-static void settle_divisor(struct made *m, const struct gguf_family *f)
+static void settle_divisor(json_t *config, const struct gguf_family *f)
 {
-    const json_int_t heads = whole(m, "num_attention_heads"), head = whole(m, "head_dim");
+    const json_int_t heads = whole(config, "num_attention_heads"), head = whole(config, "head_dim");
 
     if (f->divided_at == 0 || heads < 1)
         return;
-    put(m, "query_pre_attn_scalar",
-        json_integer(whole(m, "num_hidden_layers") == f->divided_at || head < 1
-                         ? whole(m, "hidden_size") / heads
-                         : head));
+    json_object_set_new(config, "query_pre_attn_scalar",
+                        json_integer(whole(config, "num_hidden_layers") == f->divided_at || head < 1
+                                         ? whole(config, "hidden_size") / heads
+                                         : head));
 }
 
-static void settle_yarn(struct made *m, const struct gguf_family *f)
+static void settle_yarn(json_t *config, const struct gguf_family *f)
 {
-    json_t *const how = json_object_get(m->config, "rope_scaling");
+    json_t *const how = json_object_get(config, "rope_scaling");
     const char *const type = json_string_value(json_object_get(how, "rope_type"));
 
     if (f->fractions && type && strcmp(type, "yarn") == 0)
-        m->starved = json_object_set_new(how, "truncate", json_false()) != 0 || m->starved;
+        json_object_set_new(how, "truncate", json_false());
 }
 
 /* With the names that tensors have in the file. */
-static struct made make_config(const struct gguf_family *f, const struct gguf_files *g)
+static json_t *make_config(const struct gguf_family *f, const struct gguf_files *g)
 {
     const size_t n = strlen(f->name);
-    struct made m = {.config = json_object()};
+    json_t *const config = json_object();
     char name[TENSOR_NAME];
     const char *key;
     json_t *value;
 
-    put(&m, "model_type", json_string(f->type ? f->type : f->name));
+    json_object_set_new(config, "model_type", json_string(f->type ? f->type : f->name));
     json_object_foreach(g->keys, key, value)
     {
         const bool own = strncmp(key, f->name, n) == 0 && key[n] == '.';
         if (!own || gguf_rope_is_key(key + n + 1))
             continue;
         folder_key(name, f, key + n + 1);
-        put(&m, name, json_incref(value));
+        json_object_set_new(config, name, json_incref(value));
     }
-    settle_heads(&m, f->name);
-    settle_recurrence(&m);
-    settle_experts(&m, f);
-    settle_windows(&m, f);
-    settle_divisor(&m, f);
+    settle_heads(config, f->name);
+    settle_recurrence(config);
+    settle_experts(config, f);
+    settle_windows(config, f);
+    settle_divisor(config, f);
     const struct tensor *const words = gguf_files_find(g, "token_embd.weight");
     if (words)
-        put(&m, "vocab_size", json_integer(words->shape[0]));
-    put(&m, "tie_word_embeddings", json_boolean(!gguf_files_find(g, "output.weight")));
+        json_object_set_new(config, "vocab_size", json_integer(words->shape[0]));
+    json_object_set_new(config, "tie_word_embeddings",
+                        json_boolean(!gguf_files_find(g, "output.weight")));
     if (f->bias_key)
-        put(&m, f->bias_key, json_boolean(gguf_files_find(g, "blk.0.attn_q.bias") != NULL));
+        json_object_set_new(config, f->bias_key,
+                            json_boolean(gguf_files_find(g, "blk.0.attn_q.bias") != NULL));
     value = json_object_get(g->keys, "general.name");
     if (json_is_string(value))
-        put(&m, "_name_or_path", json_incref(value));
-    return m;
+        json_object_set_new(config, "_name_or_path", json_incref(value));
+    return config;
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
@@ -257,16 +246,12 @@ static enum status unknown_family(const json_t *keys, const char *path, struct e
 static enum status translate(struct gguf_files *g, const struct gguf_family *f, json_t **config,
                              const char *path, struct err *e)
 {
-    struct made made = make_config(f, g);
-
+    *config = make_config(f, g);
     for (int k = 0; k < g->n; k++)
         for (int i = 0; i < g->file[k].n_tensors; i++)
             rename_tensor(&g->file[k].tensors[i], f);
-    *config = made.config;
-    TRY(gguf_rope_put(made.config, g->keys, f->name, g->file, g->n, path, e));
-    settle_yarn(&made, f);
-    if (made.starved)
-        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+    TRY(gguf_rope_put(*config, g->keys, f->name, g->file, g->n, path, e));
+    settle_yarn(*config, f);
     return OK;
 }
 

@@ -58,12 +58,10 @@ static double context_of(const float *d, size_t n, double base, double factor)
 enum status gguf_rope_scaling(json_t **scaling, const struct tensor *t, double base,
                               const char *path, struct err *e)
 {
-    float *const d = calloc(t->n + 1, sizeof(*d));
+    float *const d = need_room(t->n + 1, sizeof(*d));
     double factor = 1, least = INFINITY;
 
     *scaling = NULL;
-    if (!d)
-        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
     if (tensor_is_readable(t->dtype))
         tensor_floats(d, t, 0, t->n);
     for (size_t f = 0; f < t->n; f++) {
@@ -85,7 +83,7 @@ enum status gguf_rope_scaling(json_t **scaling, const struct tensor *t, double b
     *scaling = json_pack("{s:s,s:f,s:f,s:f,s:f}", "rope_type", "llama3", "factor", factor,
                          "low_freq_factor", LOW, "high_freq_factor", HIGH,
                          "original_max_position_embeddings", original);
-    return *scaling ? OK : fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+    return OK;
 }
 
 /* ---- tensors of the files ----------------------------------------------------------------- */
@@ -107,21 +105,17 @@ void gguf_rope_remove(struct safetensors *s, int at)
             (size_t)(s->n_tensors - at) * sizeof(*s->tensors));
 }
 
-/* The numbers of a tensor as a list; NULL without memory. */
+/* The numbers of a tensor as a list. */
 static json_t *list_of(const struct tensor *t)
 {
     json_t *const list = json_array();
-    bool whole = list != NULL;
 
-    for (size_t i = 0; i < t->n && whole; i++) {
+    for (size_t i = 0; i < t->n; i++) {
         float x;
         tensor_floats(&x, t, i, 1);
-        whole = json_array_append_new(list, json_real(isfinite(x) ? (double)x : 0)) == 0;
+        json_array_append_new(list, json_real(isfinite(x) ? (double)x : 0));
     }
-    if (whole)
-        return list;
-    json_decref(list);
-    return NULL;
+    return list;
 }
 
 enum status gguf_rope_lists(json_t *scaling, bool *found, struct safetensors *files, int n,
@@ -143,8 +137,7 @@ enum status gguf_rope_lists(json_t *scaling, bool *found, struct safetensors *fi
                         "checkpoint %s: tensor \"%s\" is not a list of numbers  -> use the "
                         "folder it was made of",
                         path, t->name);
-        if (json_object_set_new(scaling, lists[k].key, list_of(t)) != 0)
-            return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+        json_object_set_new(scaling, lists[k].key, list_of(t));
         gguf_rope_remove(s, at);
         there++;
     }

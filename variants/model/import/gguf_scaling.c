@@ -16,11 +16,6 @@ bool gguf_rope_is_key(const char *key)
     return strncmp(key, SCALING, strlen(SCALING)) == 0 || strcmp(key, SCALE_LINEAR) == 0;
 }
 
-static enum status starved(const char *path, struct err *e)
-{
-    return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
-}
-
 /* The folder's name of a key. One that has none there keeps its own, by which it is refused. */
 static const char *folder_key(const char *key)
 {
@@ -41,24 +36,19 @@ static const char *folder_key(const char *key)
     return key;
 }
 
-/* NULL without memory. */
 static json_t *read_keys(const json_t *keys, const char *family)
 {
     json_t *const how = json_object();
     const size_t n = strlen(family);
     const char *key;
     json_t *value;
-    bool whole = how != NULL;
 
     json_object_foreach((json_t *)keys, key, value)
     {
         if (strncmp(key, family, n) == 0 && key[n] == '.' && gguf_rope_is_key(key + n + 1))
-            whole = whole && json_object_set(how, folder_key(key + n + 1), value) == 0;
+            json_object_set(how, folder_key(key + n + 1), value);
     }
-    if (whole)
-        return how;
-    json_decref(how);
-    return NULL;
+    return how;
 }
 
 /* Take out a number that is as if it were not there. */
@@ -90,7 +80,6 @@ static enum status settle(json_t *how, json_t *config, bool longrope, const char
 {
     const json_t *const said = json_object_get(how, "rope_type");
     const char *const type = type_of(how, longrope);
-    bool whole = true;
 
     if (said && !json_is_string(said))
         return fail(e, E_IO, "checkpoint %s: rope.scaling.type is not a text  -> convert it again",
@@ -101,9 +90,9 @@ static enum status settle(json_t *how, json_t *config, bool longrope, const char
                     "the folder it was made of",
                     path, type);
     if (longrope && !json_object_get(how, ATTENTION))
-        whole = json_object_set_new(how, ATTENTION, json_real(1)) == 0;
+        json_object_set_new(how, ATTENTION, json_real(1));
     if (longrope && json_object_get(how, ORIGINAL))
-        whole = json_object_set(config, ORIGINAL, json_object_get(how, ORIGINAL)) == 0 && whole;
+        json_object_set(config, ORIGINAL, json_object_get(how, ORIGINAL));
     if (!longrope)
         drop_if(how, ATTENTION, 1);
     if (strcmp(type, "default") == 0) {
@@ -121,10 +110,11 @@ static enum status settle(json_t *how, json_t *config, bool longrope, const char
                     path);
     if (strcmp(type, "default") == 0) /* numbers that are left are refused by their names */
         json_object_del(how, "rope_type");
-    if (json_object_size(how) > 0)
-        whole = json_object_set_new(how, "rope_type", json_string(type)) == 0 &&
-                json_object_set(config, "rope_scaling", how) == 0 && whole;
-    return whole ? OK : starved(path, e);
+    if (json_object_size(how) > 0) {
+        json_object_set_new(how, "rope_type", json_string(type));
+        json_object_set(config, "rope_scaling", how);
+    }
+    return OK;
 }
 
 /* Divisors of all frequencies. */
@@ -148,8 +138,9 @@ static enum status take_freqs(json_t *config, struct safetensors *files, int n, 
                     path);
     TRY(gguf_rope_scaling(&scaling, &s->tensors[at], base, path, e));
     gguf_rope_remove(s, at);
-    return !scaling || json_object_set_new(config, "rope_scaling", scaling) == 0 ? OK
-                                                                                 : starved(path, e);
+    if (scaling)
+        json_object_set_new(config, "rope_scaling", scaling);
+    return OK;
 }
 
 enum status gguf_rope_put(json_t *config, const json_t *keys, const char *family,
@@ -158,8 +149,6 @@ enum status gguf_rope_put(json_t *config, const json_t *keys, const char *family
     json_t *const how = read_keys(keys, family);
     bool longrope;
 
-    if (!how)
-        return starved(path, e);
     enum status st = gguf_rope_lists(how, &longrope, files, n, path, e);
     if (st == OK)
         st = settle(how, config, longrope, path, e);
