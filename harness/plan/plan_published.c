@@ -10,10 +10,7 @@
 
 static enum status set(struct options *o, const char *option, const char *text, struct err *e)
 {
-    const char *const kept = options_keep(o, text, strlen(text));
-
-    return kept ? options_default(o, option, kept, e)
-                : fail(e, E_NOMEM, "no memory for the sizes of a published model");
+    return options_default(o, option, options_keep(o, text, strlen(text)), e);
 }
 
 static enum status set_like(struct options *o, const struct bench_case *c, struct err *e)

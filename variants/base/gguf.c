@@ -87,12 +87,6 @@ static void stop(struct reader *r, const char *fmt, ...)
     r->st = safetensors_fail(r->s, r->e, "%s", what);
 }
 
-static void starve(struct reader *r)
-{
-    if (r->st == OK)
-        r->st = fail(r->e, E_NOMEM, "checkpoint %s: no memory  -> free some", r->s->path);
-}
-
 /* The next n bytes; NULL where they are not there. */
 static const unsigned char *take(struct reader *r, uint64_t n)
 {
@@ -246,8 +240,8 @@ static char *read_name(struct reader *r)
         stop(r, "has a name of %zu bytes, the format allows %d" WHOLE, n, LONGEST_KEY);
     else if (name && memchr(name, '\0', n))
         stop(r, "has a zero byte in the name \"%.40s\"" AGAIN, name);
-    else if (name && !(copy = strndup(name, n)))
-        starve(r);
+    else if (name)
+        copy = need_text("%.*s", (int)n, name);
     return copy;
 }
 
@@ -343,14 +337,9 @@ static void place_tensor(struct reader *r, struct tensor *t, size_t from, uint64
 
 static void read_tensors(struct reader *r, struct safetensors *s, uint64_t n, uint64_t alignment)
 {
-    struct tensor *const t = s->tensors = calloc((size_t)n + 1, sizeof(*s->tensors));
-    uint64_t *const offset = calloc((size_t)n + 1, sizeof(*offset));
+    struct tensor *const t = s->tensors = need_room((size_t)n + 1, sizeof(*s->tensors));
+    uint64_t *const offset = need_room((size_t)n + 1, sizeof(*offset));
 
-    if (!t || !offset) {
-        starve(r);
-        free(offset);
-        return;
-    }
     for (uint64_t i = 0; r->st == OK && i < n; i++)
         offset[i] = read_tensor(r, &t[i]);
     const size_t from = r->at + (size_t)((alignment - r->at % alignment) % alignment);

@@ -186,20 +186,15 @@ static enum status read_meta(struct safetensors *s, json_t *meta, struct err *e)
 
     if (!json_is_object(meta))
         return safetensors_fail(s, e, SAFETENSORS_META " is not an object" NOT_OURS);
-    s->meta = calloc(2 * n + 1, sizeof(*s->meta));
-    s->asked_meta = calloc(n + 1, sizeof(*s->asked_meta));
-    if (!s->meta || !s->asked_meta)
-        return no_memory(s->path, e);
+    s->meta = need_room(2 * n + 1, sizeof(*s->meta));
+    s->asked_meta = need_room(n + 1, sizeof(*s->asked_meta));
     s->n_meta = (int)n;
     json_object_foreach(meta, key, value)
     {
         if (!json_is_string(value))
             return safetensors_fail(s, e, "metadata \"%.64s\" is not a string" NOT_OURS, key);
-        s->meta[i] = strdup(key);
-        s->meta[i + 1] = strdup(json_string_value(value));
-        if (!s->meta[i] || !s->meta[i + 1])
-            return no_memory(s->path, e);
-        i += 2;
+        s->meta[i++] = need_text("%s", key);
+        s->meta[i++] = need_text("%s", json_string_value(value));
     }
     return OK;
 }
@@ -227,13 +222,9 @@ static enum status read_all(struct safetensors *s, json_t *header, size_t data_a
 {
     if (!json_is_object(header))
         return safetensors_fail(s, e, "header is not a JSON object" NOT_OURS);
-    s->tensors = calloc(json_object_size(header) + 1, sizeof(*s->tensors));
-    s->asked_tensor = calloc(json_object_size(header) + 1, sizeof(*s->asked_tensor));
-    struct span *const spans = calloc(json_object_size(header) + 1, sizeof(*spans));
-    if (!s->tensors || !s->asked_tensor || !spans) {
-        free(spans);
-        return no_memory(s->path, e);
-    }
+    s->tensors = need_room(json_object_size(header) + 1, sizeof(*s->tensors));
+    s->asked_tensor = need_room(json_object_size(header) + 1, sizeof(*s->asked_tensor));
+    struct span *const spans = need_room(json_object_size(header) + 1, sizeof(*spans));
     enum status st = read_entries(s, spans, header, e);
     if (st == OK)
         st = place_tensors(s, spans, data_at, e);
@@ -307,16 +298,13 @@ out:
 
 enum status safetensors_map(struct safetensors *s, const char *path, struct err *e)
 {
-    *s = (struct safetensors){.path = strdup(path), .published = true};
-    return s->path ? map_file(s, e) : no_memory(path, e);
+    *s = (struct safetensors){.path = need_text("%s", path), .published = true};
+    return map_file(s, e);
 }
 
 static enum status open_as(struct safetensors *s, const char *path, bool published, struct err *e)
 {
-    *s = (struct safetensors){.path = strdup(path), .published = published};
-    if (!s->path)
-        return no_memory(path, e);
-
+    *s = (struct safetensors){.path = need_text("%s", path), .published = published};
     enum status st = map_file(s, e);
     if (st == OK)
         st = read_header(s, e);

@@ -131,14 +131,9 @@ struct tensor checkpoint_tensor(const struct param *p, const char *prefix, const
 enum status checkpoint_save(const char *path, const struct config *c, const struct params *p,
                             const struct provenance *from, struct err *e)
 {
-    struct meta *m = calloc(1, sizeof(*m));
-    struct tensor *t = calloc((size_t)p->n, sizeof(*t));
+    struct meta *m = need_room(1, sizeof(*m));
+    struct tensor *t = need_room((size_t)p->n, sizeof(*t));
 
-    if (!m || !t) {
-        free(m);
-        free(t);
-        return fail(e, E_NOMEM, "checkpoint %s: no memory for its header  -> free some", path);
-    }
     put_model(m, c);
     put_provenance(m, from);
     for (int i = 0; i < p->n; i++)

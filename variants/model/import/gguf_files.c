@@ -107,11 +107,7 @@ static enum status open_all(struct gguf_files *g, const char *path, struct err *
     TRY(gguf_open(&first, &g->keys, path, e));
     const json_int_t said = number(g->keys, COUNT);
     const int n = said > 1 && said <= MOST_FILES ? (int)said : 1;
-    g->file = calloc((size_t)n, sizeof(*g->file));
-    if (!g->file) {
-        safetensors_close(&first);
-        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
-    }
+    g->file = need_room((size_t)n, sizeof(*g->file));
     g->file[0] = first;
     g->n = 1;
     TRY(check_numbers(g->keys, path, e));

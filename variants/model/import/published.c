@@ -409,9 +409,7 @@ static enum status open_at(struct published *p, struct err *e)
 
 enum status published_open(struct published *p, const char *path, struct err *e)
 {
-    *p = (struct published){.path = strdup(path), .family = ""};
-    if (!p->path)
-        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+    *p = (struct published){.path = need_text("%s", path), .family = ""};
     const enum status st = open_at(p, e);
     /* A GGUF file has no config.json, and other names. */
     if (st != OK && p->form.computed && e)

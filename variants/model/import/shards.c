@@ -101,8 +101,7 @@ static enum status add_file(struct shards *s, const char *path, struct err *e)
 {
     struct safetensors *const files = realloc(s->files, sizeof(*files) * (size_t)(s->n_files + 1));
 
-    if (!files)
-        return fail(e, E_NOMEM, "checkpoint %s: no memory  -> free some", path);
+    NEED(files);
     s->files = files;
     TRY(safetensors_open_published(&files[s->n_files], path, e));
     madvise((void *)files[s->n_files].map, files[s->n_files].size, MADV_SEQUENTIAL);
@@ -122,10 +121,8 @@ static enum status make_list(struct shards *s, int most, const char *checkpoint,
     if (most > MAX_TENSORS)
         return fail(e, E_IO, "checkpoint %s: %d tensors  -> use at most %d", checkpoint, most,
                     (int)MAX_TENSORS);
-    s->tensors = calloc((size_t)most + 1, sizeof(*s->tensors));
-    return s->tensors ? OK
-                      : fail(e, E_NOMEM, "checkpoint %s: no memory for %d tensors  -> free some",
-                             checkpoint, most);
+    s->tensors = need_room((size_t)most + 1, sizeof(*s->tensors));
+    return OK;
 }
 
 /* Those of all files, by their names. */

@@ -67,9 +67,7 @@ enum status word_norm_apply(const struct published *p, const struct tensor_row *
 
     if (!is_normed(p, row))
         return OK;
-    float *const weights = malloc(2 * n * sizeof(*weights));
-    if (!weights)
-        return fail(e, E_NOMEM, "checkpoint %s: no memory for a norm  -> free some", p->path);
+    float *const weights = need_room(2 * n, sizeof(*weights));
     for (int i = 0; i < 2; i++)
         tensor_floats(weights + (size_t)i * n, norm_of(p, row, i, name)->t, 0, n);
     for (float *at = w->data; at < w->data + w->n; at += n)

@@ -267,16 +267,12 @@ static void declare(const struct config *c, struct sublayer *at, int count, cons
         }
 }
 
-static enum status make_room(struct sublayers *s, const struct config *c, int n, struct err *e)
+static void make_room(struct sublayers *s, const struct config *c, int n)
 {
     s->n = n;
-    s->at = calloc((size_t)max_int(n, 1), sizeof(*s->at));
-    s->work = calloc((size_t)max_int(n, 1), sizeof(*s->work));
-    s->view = calloc(VIEW_COUNT, sizeof(*s->view));
-    if (!s->at || !s->work || !s->view) {
-        sublayers_free(s);
-        return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
-    }
+    s->at = need_room((size_t)max_int(n, 1), sizeof(*s->at));
+    s->work = need_room((size_t)max_int(n, 1), sizeof(*s->work));
+    s->view = need_room(VIEW_COUNT, sizeof(*s->view));
     for (int v = 0; v < VIEW_COUNT; v++)
         s->view[v] = *c;
     if (c->stack.n) {
@@ -291,7 +287,6 @@ static enum status make_room(struct sublayers *s, const struct config *c, int n,
         s->view[VIEW_PART] = lsra_attention(c);
     if (dense_layers_any(c))
         s->view[VIEW_DENSE] = config_of_dense(c);
-    return OK;
 }
 
 /* Further runs of the layers: sub-layers with their own place in the list and the same
@@ -377,7 +372,7 @@ enum status sublayers_init(struct sublayers *s, const struct config *c, struct p
 {
     const int once = count_once(c);
 
-    TRY(make_room(s, c, once * max_int(1, c->steps), e));
+    make_room(s, c, once * max_int(1, c->steps));
     s->at_model = at_model;
     s->once = once;
     for (int i = 0, l = 0; i < once; l++) {
@@ -401,7 +396,7 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
 {
     struct names n = {.prefix = ""};
 
-    TRY(make_room(s, c, 1, e));
+    make_room(s, c, 1);
     s->at_model = at_model;
     s->once = 1;
     begin(s, 0, 0, c, letter);

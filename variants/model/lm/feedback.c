@@ -63,10 +63,8 @@ static enum status bind(struct lm *m, const struct engine *g, struct arena *a, s
     const size_t step = (size_t)max.B * (size_t)c->D, D = (size_t)c->D;
     const int reach = m->kind == MEM_KV ? max.L : max.M + max.L;
     const size_t all = (size_t)max.B * (size_t)reach;
-    struct cache *caches = t->keys ? t->keys : calloc(2 * (size_t)stores, sizeof(*caches));
+    struct cache *caches = t->keys ? t->keys : need_room(2 * (size_t)stores, sizeof(*caches));
 
-    if (!caches)
-        return fail(e, E_NOMEM, "no memory for %d caches  -> lower --layers", stores);
     *t = (struct feedback){.c = c,
                            .sublayers = &m->sublayers,
                            .weight = &m->params.v[m->at_drive],

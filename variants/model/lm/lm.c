@@ -25,9 +25,7 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
     if (st != OK)
         return st;
     m->drive = drive_of(c);
-    m->drive_data = m->drive->size ? calloc(1, m->drive->size) : NULL;
-    if (m->drive->size && !m->drive_data)
-        return fail(e, E_NOMEM, "no memory for %zu bytes  -> close other programs", m->drive->size);
+    m->drive_data = m->drive->size ? need_room(1, m->drive->size) : NULL;
     struct params *p = &m->params;
     m->at_embed = p->n;
     if (has_clusters(c)) {

@@ -31,20 +31,13 @@ static void place(struct slots *t, struct past_segment *p, struct arena *a)
     }
 }
 
-static bool make_room(struct slots *t)
+static void make_room(struct slots *t)
 {
-    const size_t n = (size_t)t->sublayers->n;
-    bool have = true;
-
     if (t->past)
-        return true;
-    t->past = calloc((size_t)entries(t), sizeof(*t->past));
-    for (int i = 0; t->past && i < entries(t); i++) {
-        struct past_segment *const p = &t->past[i];
-        p->rows = calloc(n, sizeof(*p->rows));
-        have = have && p->rows;
-    }
-    return have && t->past;
+        return;
+    t->past = need_room((size_t)entries(t), sizeof(*t->past));
+    for (int i = 0; i < entries(t); i++)
+        t->past[i].rows = need_room((size_t)t->sublayers->n, sizeof(*t->past[i].rows));
 }
 
 enum status slots_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
@@ -55,8 +48,7 @@ enum status slots_bind_grad(struct lm *m, const struct engine *g, struct arena *
     const size_t wide = mean ? B * D : B * (size_t)t->c->slots.n * (size_t)config_q_width(t->c);
     const size_t rows = mean ? 0 : B * L * (size_t)config_q_width(t->c);
 
-    if (!make_room(t))
-        return fail(e, E_NOMEM, "no memory for %d segments  -> use a lower replay", entries(t));
+    make_room(t);
     TAKE(a, PART_ACTIVATIONS, slot_floats(t, t->max.B), &t->d, &t->d_next, &t->d_r, &t->kept);
     TAKE(a, PART_ACTIVATIONS, wide, &t->d_q, &t->d_ks, &t->d_vs, &t->d_o);
     TAKE(a, PART_ACTIVATIONS, rows, &t->d_k, &t->d_v);
