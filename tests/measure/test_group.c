@@ -112,13 +112,18 @@ static struct result *result_of(struct crew *c, const char *variant, const char 
     return NULL;
 }
 
-static void expect_fine(struct crew *c, const char *variant, const char *backend)
+/* All were measured but this one, or those of the variant. */
+static void expect_fine_but(const struct crew *c, const char *variant, const char *backend)
 {
-    const struct result *r = result_of(c, variant, backend);
-
-    cr_expect_eq(r->status, ROW_OK, "%s/%s: %s", variant, backend, r->detail);
-    cr_expect(r->n >= 3, "%s/%s has %d samples", variant, backend, r->n);
-    cr_expect_eq(r->sum.median, 1e6 / r->outcome.inner_calls);
+    for (int i = 0; i < c->n; i++) {
+        const struct result *const r = &c->result[i];
+        const char *const of = c->bcase[i].variant->name, *const on = c->bcase[i].backend->name;
+        if (strcmp(of, variant) == 0 && (!backend || strcmp(on, backend) == 0))
+            continue;
+        cr_expect_eq(r->status, ROW_OK, "%s/%s: %s", of, on, r->detail);
+        cr_expect(r->n >= 3, "%s/%s has %d samples", of, on, r->n);
+        cr_expect_eq(r->sum.median, 1e6 / r->outcome.inner_calls);
+    }
 }
 
 /* ---- one bad child, the others go on ------------------------------------------------------ */
@@ -162,9 +167,7 @@ TEST_EACH(struct manner *m, group, one_bad_child, EVERY(manners), .timeout = 240
     const struct result *r = result_of(&c, "xl", "avx2");
     expect_row(r, m->status, m->detail);
     cr_expect_eq(r->n > 0, m->timed, "%s: %d samples", m->word, r->n);
-    expect_fine(&c, "xl", "ref");
-    expect_fine(&c, "shaw", "ref");
-    expect_fine(&c, "shaw", "avx2");
+    expect_fine_but(&c, "xl", "avx2");
     cr_expect_eq(strstr(c.warnings,
                         "xl layer seq=8 mem=0 kv avx2 needs 953.7 MiB, 976.6 KiB free  "
                         "-> row marked skipped(memory); lower --seq or --batch") != NULL,
@@ -183,51 +186,33 @@ Test(group, a_child_of_another_version)
 /* ---- references --------------------------------------------------------------------------- */
 
 /* Nothing is timed without a reference: the ref case that should make it has failed, and so has the
- * child started in its place. */
-Test(group, a_reference_that_cannot_be_made)
+ * child started in its place. It has no error, but it may be no number: it gets no time either. */
+Test(group, references)
 {
-    struct crew c;
+    static const struct {
+        const char *names, *manners, *backend; /* of the row of xl */
+        bool with_ref, unchecked;
+        enum row_status status;
+        const char *detail;
+    } cases[] = {
+        {"shaw,xl", "xl/ref=segv-place", "avx2", false, false, ROW_FAILED, "killed by SIGSEGV"},
+        {"xl", "xl/avx2=wrong", "avx2", false, false, ROW_WRONG,
+         "max_rel_err 3.1e-02 > 1e-04 at [0,17,201]"},
+        {"shaw,xl", "xl/ref=nan", "ref", true, false, ROW_WRONG,
+         "max_rel_err nan > 1e-04 at [0,17,201]"},
+        {"xl", "xl/avx2=wrong", "avx2", false, true, ROW_OK, "unchecked"},
+    };
 
-    gather_crew(&c, "shaw,xl", false);
-    cr_expect_eq(run_crew(&c, "xl/ref=segv-place"), OK);
-    const struct result *r = result_of(&c, "xl", "avx2");
-    expect_row(r, ROW_FAILED, "killed by SIGSEGV");
-    cr_expect_eq(r->n, 0);
-    expect_fine(&c, "shaw", "avx2");
-}
-
-Test(group, a_wrong_case_is_found_without_a_ref_case)
-{
-    struct crew c;
-
-    gather_crew(&c, "xl", false);
-    cr_expect_eq(run_crew(&c, "xl/avx2=wrong"), OK);
-    cr_expect_eq(c.result[0].status, ROW_WRONG);
-    cr_expect_eq(c.result[0].n, 0);
-}
-
-/* The reference has no error, but it may be no number: it gets no time either. */
-Test(group, a_reference_that_is_no_number)
-{
-    struct crew c;
-
-    gather_crew(&c, "shaw,xl", true);
-    cr_expect_eq(run_crew(&c, "xl/ref=nan"), OK);
-    const struct result *r = result_of(&c, "xl", "ref");
-    cr_expect_eq(r->status, ROW_WRONG);
-    cr_expect_eq(r->n, 0);
-    expect_fine(&c, "shaw", "ref");
-    expect_fine(&c, "shaw", "avx2");
-}
-
-Test(group, unchecked_rows_say_so)
-{
-    struct crew c;
-
-    gather_crew(&c, "xl", false);
-    c.opt.check = false;
-    cr_expect_eq(run_crew(&c, "xl/avx2=wrong"), OK);
-    expect_row(&c.result[0], ROW_OK, "unchecked");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct crew c;
+        gather_crew(&c, cases[i].names, cases[i].with_ref);
+        c.opt.check = !cases[i].unchecked;
+        cr_expect_eq(run_crew(&c, cases[i].manners), OK);
+        const struct result *const r = result_of(&c, "xl", cases[i].backend);
+        expect_row(r, cases[i].status, cases[i].detail);
+        cr_expect_eq(r->n > 0, r->status == ROW_OK, "%s", cases[i].manners);
+        expect_fine_but(&c, "xl", NULL);
+    }
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -240,10 +225,7 @@ Test(group, parts_share_a_case)
     gather_crew(&c, "shaw,xl", true);
     c.memory_bytes = 2500;
     cr_expect_eq(run_crew(&c, ""), OK);
-    expect_fine(&c, "shaw", "avx2");
-    expect_fine(&c, "xl", "avx2");
-    expect_fine(&c, "xl", "ref");
-    expect_fine(&c, "shaw", "ref");
+    expect_fine_but(&c, "", NULL);
     for (int i = 1; i < c.n; i++) { /* each is paired with the first by its rounds */
         const int part = (int)(c.result[i].samples[0].round / 1000000);
         int pairs = 0;
@@ -295,20 +277,6 @@ Test(group, launches_share_the_samples)
     cr_expect_eq(c.samples, c.result[0].n + c.result[1].n + c.result[2].n + c.result[3].n);
 }
 
-Test(group, launches_of_parts)
-{
-    struct crew c;
-
-    gather_crew(&c, "shaw,xl", true);
-    c.opt.launches = 2;
-    c.memory_bytes = 2500;
-    cr_assert_eq(run_crew(&c, ""), OK);
-    for (int i = 0; i < c.n; i++) {
-        cr_expect_eq(c.result[i].status, ROW_OK, "%s", c.result[i].detail);
-        cr_expect_eq(c.result[i].sum.launches, 2);
-    }
-}
-
 Test(group, a_further_launch_that_dies)
 {
     struct crew c;
@@ -319,25 +287,27 @@ Test(group, a_further_launch_that_dies)
     const struct result *r = result_of(&c, "xl", "avx2");
     expect_row(r, ROW_FAILED, "killed by SIGSEGV");
     cr_expect_gt(r->n, 0);
-    expect_fine(&c, "xl", "ref");
-    expect_fine(&c, "shaw", "avx2");
+    expect_fine_but(&c, "xl", "avx2");
     cr_expect_eq(result_of(&c, "shaw", "avx2")->sum.launches, 2);
 }
 
-/* Blocks of 1 ms, longer than the time for all: three samples of one launch, as ever. */
-Test(group, long_calls_have_one_launch)
+/* Those of parts; and blocks of 1 ms, longer than the time for all: three samples of one launch, as ever. */
+Test(group, launches_of_parts_and_of_long_calls)
 {
-    struct crew c;
-
-    gather_crew(&c, "shaw,xl", true);
-    c.opt.launches = 3;
-    c.opt.max_time_s = 0.0005;
-    cr_assert_eq(run_crew(&c, ""), OK);
-    for (int i = 0; i < c.n; i++) {
-        cr_expect_eq(c.result[i].status, ROW_OK, "%s", c.result[i].detail);
-        cr_expect_eq(c.result[i].n, FEWEST_SAMPLES);
-        cr_expect_eq(c.result[i].sum.launches, 1);
-        cr_expect_str_eq(c.result[i].detail, "few");
+    for (int are_long = 0; are_long <= 1; are_long++) {
+        struct crew c;
+        gather_crew(&c, "shaw,xl", true);
+        c.opt.launches = are_long ? 3 : 2;
+        if (are_long)
+            c.opt.max_time_s = 0.0005;
+        else
+            c.memory_bytes = 2500;
+        cr_assert_eq(run_crew(&c, ""), OK);
+        expect_all(&c, ROW_OK, are_long ? "few" : "");
+        for (int i = 0; i < c.n; i++) {
+            cr_expect_eq(c.result[i].sum.launches, are_long ? 1 : 2);
+            cr_expect(are_long ? c.result[i].n == FEWEST_SAMPLES : c.result[i].n > 0);
+        }
     }
 }
 

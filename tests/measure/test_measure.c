@@ -5,6 +5,7 @@
 
 #include "harness/measure/stats.h"
 #include "tests/support/failure.h"
+#include "tests/util/compared.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,27 +49,23 @@ Test(measure, calibration_ignores_a_slow_block)
     cr_expect_eq(b.out[0].inner_calls, 5);
 }
 
-Test(measure, without_warmup_time_still_calibrates)
+/* One call longer than the time to warm up is enough; without such a time calls are still calibrated. */
+Test(measure, least_warmup)
 {
-    struct schedule s = usual_schedule;
-    struct bed b = {.fake = {{.call_ns = 1000, .first_ns = 1e6}}}; /* a cold first call */
+    static const struct {
+        double call_ns, first_ns, warmup_ms;
+        int calls, blocks;
+    } rule[] = {{1000, 1e6, 0, 5000, 0}, {1000, 0, 0, 5000, 0}, {400e6, 0, 300, 1, 1}};
 
-    s.warmup_ms = 0;
-    cr_assert_eq(measure_fakes(&b, 1, &s), OK);
-    cr_expect_eq(b.out[0].inner_calls, 5000);
-
-    b = (struct bed){.fake = {{.call_ns = 1000}}};
-    cr_assert_eq(measure_fakes(&b, 1, &s), OK);
-    cr_expect_eq(b.out[0].inner_calls, 5000);
-}
-
-Test(measure, one_call_longer_than_the_warmup_is_enough)
-{
-    struct bed b = {.fake = {{.call_ns = 400e6}}};
-
-    cr_assert_eq(measure_fakes(&b, 1, &usual_schedule), OK);
-    cr_expect_eq(b.fake[0].blocks - b.out[0].samples, 1);
-    cr_expect_eq(b.out[0].inner_calls, 1);
+    for (size_t k = 0; k < ARRAY_LEN(rule); k++) {
+        struct schedule s = usual_schedule;
+        struct bed b = {.fake = {{.call_ns = rule[k].call_ns, .first_ns = rule[k].first_ns}}};
+        s.warmup_ms = rule[k].warmup_ms;
+        cr_assert_eq(measure_fakes(&b, 1, &s), OK);
+        cr_expect_eq(b.out[0].inner_calls, rule[k].calls, "rule %zu", k);
+        if (rule[k].blocks)
+            cr_expect_eq(b.fake[0].blocks - b.out[0].samples, rule[k].blocks);
+    }
 }
 
 Test(measure, primes_unless_a_call_lasts_longer_than_20_blocks)
@@ -81,16 +78,6 @@ Test(measure, primes_unless_a_call_lasts_longer_than_20_blocks)
 }
 
 /* ---- stopping ------------------------------------------------------------------------------ */
-
-Test(measure, quiet_target_stops_by_interval_at_min_samples)
-{
-    struct bed b = {.fake = {{.call_ns = 1e6, .noise = 1e-3}}};
-
-    cr_assert_eq(measure_fakes(&b, 1, &usual_schedule), OK);
-    cr_expect_eq(b.out[0].stop, STOP_CI);
-    cr_expect_eq(b.out[0].samples, 15);
-    cr_expect(b.diary.n == 15 && b.diary.done[0] == 1 && b.diary.why[0] == STOP_CI);
-}
 
 Test(measure, stops_by_interval_only_when_it_is_narrow)
 {
@@ -129,33 +116,28 @@ Test(measure, noisy_target_stops_by_time)
     cr_expect_geq(spent, 3e9);
 }
 
-/* Six samples have an interval; of blocks longer than the three seconds three must do. */
-Test(measure, time_wins_over_min_samples_but_not_over_six)
+/* A quiet target stops by its interval, which six samples have. Time wins over more of them, but not over
+ * six; of blocks longer than the three seconds three must do. */
+Test(measure, samples_that_are_asked_for)
 {
     static const struct {
-        double call_ns;
-        int samples;
-    } rule[] = {{10e9, 3}, {3.1e9, 3}, {2.9e9, 6}, {1e9, 6}, {0.6e9, 6}, {0.35e9, 9}, {50e6, 30}};
+        double call_ns, noise;
+        int min_samples, samples;
+    } rule[] = {{1e6, 1e-3, 15, 15}, {1e6, 0, 0, 6},       {10e9, 0, 1000, 3},
+                {3.1e9, 0, 1000, 3}, {2.9e9, 0, 1000, 6},  {1e9, 0, 1000, 6},
+                {0.6e9, 0, 1000, 6}, {0.35e9, 0, 1000, 9}, {50e6, 0, 1000, 30}};
 
     for (size_t k = 0; k < ARRAY_LEN(rule); k++) {
         struct schedule s = usual_schedule;
-        struct bed b = {.fake = {{.call_ns = rule[k].call_ns}}};
-        s.min_samples = 1000;
+        struct bed b = {.fake = {{.call_ns = rule[k].call_ns, .noise = rule[k].noise}}};
+        const enum stop_reason why = rule[k].min_samples == 1000 ? STOP_TIME : STOP_CI;
+        s.min_samples = rule[k].min_samples;
         cr_assert_eq(measure_fakes(&b, 1, &s), OK);
         cr_expect_eq(b.out[0].samples, rule[k].samples, "%g ns: %d samples", rule[k].call_ns,
                      b.out[0].samples);
-        cr_expect_eq(b.out[0].stop, STOP_TIME);
+        NUMBERS({b.out[0].stop, why}, {b.diary.n, rule[k].samples}, {b.diary.done[0], 1},
+                {b.diary.why[0], why});
     }
-}
-
-Test(measure, six_samples_are_the_least_for_the_interval_too)
-{
-    struct schedule s = usual_schedule;
-    struct bed b = {.fake = {{.call_ns = 1e6}}};
-
-    s.min_samples = 0;
-    cr_assert_eq(measure_fakes(&b, 1, &s), OK);
-    cr_expect(b.out[0].samples == 6 && b.out[0].stop == STOP_CI);
 }
 
 Test(measure, marks_preempted_blocks_and_numbers_rounds)
@@ -244,13 +226,7 @@ Test(measure, finished_targets_leave_the_rounds)
     cr_expect(b.out[0].samples == 15 && b.out[1].samples == 6 && b.out[2].samples == 15);
     cr_expect(b.out[1].stop == STOP_TIME && b.out[0].stop == STOP_CI);
     cr_expect(b.diary.done[0] == 1 && b.diary.done[1] == 1 && b.diary.done[2] == 1);
-}
-
-Test(measure, of_nothing_is_fine)
-{
-    struct bed b = {0};
-
-    cr_expect_eq(measure_fakes(&b, 0, &usual_schedule), OK);
+    cr_expect_eq(measure_fakes(&b, 0, &usual_schedule), OK); /* nothing is fine */
 }
 
 /* ---- trouble ------------------------------------------------------------------------------- */
@@ -316,7 +292,7 @@ Test(measure, interruption_during_warm_up_or_before)
     s.interleave = false;
     b = (struct bed){.fake = {{.call_ns = 1e6}, {.call_ns = 1e6}}};
     cr_expect_eq(measure_fakes(&b, 2, &s), E_INTERRUPTED);
-    cr_expect(b.fake[0].blocks == 0 && b.diary.done[0] == 1 && b.diary.done[1] == 1);
+    NUMBERS({b.fake[0].blocks, 0}, {b.diary.done[0], 1}, {b.diary.done[1], 1});
 }
 
 /* A child that dies of the same Ctrl-C has not failed. */
@@ -349,8 +325,6 @@ Test(measure, error_of_emit_aborts)
 
 Test(measure, stop_names)
 {
-    cr_expect_str_eq(stop_name[STOP_CI], "ci");
-    cr_expect_str_eq(stop_name[STOP_TIME], "time");
-    cr_expect_str_eq(stop_name[STOP_INTERRUPTED], "interrupted");
-    cr_expect_str_eq(stop_name[STOP_FAILED], "failed");
+    TEXTS({stop_name[STOP_CI], "ci"}, {stop_name[STOP_TIME], "time"},
+          {stop_name[STOP_INTERRUPTED], "interrupted"}, {stop_name[STOP_FAILED], "failed"});
 }

@@ -3,6 +3,7 @@
  * Rankings of rows that differ in more than their length: memories, threads, and noise in some of
  * the shapes. */
 #include "harness/measure/ranking.h"
+#include "tests/support/each.h"
 #include "tests/support/ranked.h"
 #include "tests/support/run_folder.h"
 
@@ -208,161 +209,98 @@ Test(ranking_shapes, settings_are_not_mixed)
 
 /* ---- the answer --------------------------------------------------------------------------- */
 
-static void expect_answer_of(const struct shaped *v, int n, void (*scores)(struct rundir *),
-                             enum ranked what, const char *want)
+enum { MOST = 8, WORD = 16 };
+
+/* Rows of "VARIANT/BACKEND[:LENGTH][@CONTEXT]=NS ...", their number. Behind NS "!": preempted in all rounds;
+ * "~": and a team that slept half the time. */
+static int rows_of(struct shaped v[MOST], const char *text)
 {
+    static char word[MOST][4][WORD];
+    static const char *kinds[MOST];
+    int n = 0;
+
+    held = strchr(text, '@') ? kinds : NULL;
+    for (; *text; n++, text += strspn(text, " ")) {
+        char *const variant = word[n][0], *const backend = word[n][1], *const kind = word[n][2];
+        char *const id = word[n][3], *at;
+        int seq = 64, used = 0;
+        cr_assert(sscanf(text, "%15[^/]/%15[^:@=]%n", variant, backend, &used) == 2, "%s", text);
+        at = strchr(text, '=');
+        (void)sscanf(text + used, ":%d", &seq);
+        (void)sscanf(text + used, "@%15[^=]", kind);
+        const double ns = strtod(at + 1, &at);
+        const bool disturbed = *at == '!' || *at == '~', sleeps = *at == '~';
+        snprintf(id, WORD, "%d", n + 1);
+        kinds[n] = kind;
+        v[n] = (struct shaped){
+            {variant, backend, id, seq, ns}, held ? 64 : 0, 2, disturbed ? 20 : 0, sleeps};
+        text = at + disturbed;
+    }
+    return n;
+}
+
+#define LIKE_ROPE "gqa against rope is undecided: they differ by less than 0.1 %.\n"
+static struct answer_case {
+    char rows[128];
+    enum ranked what;
+    int rounds;
+    double gqa, rope; /* bits; 0 = not scored */
+    char answer[256];
+} answers[] = {
+    /* The fast one is not taken for the good one. */
+    {"gqa/avx2=1000 rope/onednn=1500", RANKED_VARIANTS, 20, 4, 1.5,
+     "Use gqa on avx2: 1.50 times as fast as rope. Quality: rope 1.500 bits per word, "
+     "gqa 4.000; less is better.\n"},
+    {"gqa/avx2=1000 rope/onednn=1500", RANKED_VARIANTS, 20, 1.5, 4,
+     "Use gqa on avx2: 1.50 times as fast as rope.\n"},
+    {"gqa/avx2=1000 rope/onednn=1500 xl/avx2=67000", RANKED_VARIANTS, 20, 0, 0,
+     "Use gqa on avx2: 1.50 times as fast as rope, the next.\n"},
+    /* Preempted, and a team that slept half the time: 1.5 by CPU time is doubtful, 67 is not. */
+    {"gqa/avx2=1000~ rope/onednn=750!", RANKED_VARIANTS, 20, 0, 0,
+     "Probably use gqa on avx2: 1.50 times as fast as rope.\n"},
+    {"gqa/avx2=1000~ vanilla/avx2=33500!", RANKED_VARIANTS, 20, 0, 0,
+     "Use gqa on avx2: 67.0 times as fast as vanilla.\n"},
+    /* One variant: the backends, over two shapes; one of them leads alike. */
+    {"xl/avx2=1000 xl/onednn=1200 xl/avx2:128=2000 xl/onednn:128=2400", RANKED_BACKENDS, 20, 0, 0,
+     "Use avx2: 1.20 times as fast as onednn (mean of 2 cases).\n"},
+    {"xl/avx2=1000", RANKED_BACKENDS, 20, 0, 0, ""},
+    /* What is undecided is said. */
+    {"gqa/avx2=1000 rope/avx2=1000 xl/avx2=3000", RANKED_VARIANTS, 20, 0, 0,
+     "Use gqa or rope on avx2: 3.00 times as fast as xl, the next. " LIKE_ROPE},
+    {"gqa/avx2=1000 rope/avx2=1000", RANKED_VARIANTS, 20, 0, 0,
+     "No variant is shown to be the fastest. " LIKE_ROPE},
+    {"gqa/avx2=1000 rope/avx2=1000 window/onednn=1000 xl/avx2=3000", RANKED_VARIANTS, 20, 0, 0,
+     "Use gqa on avx2, rope on avx2 or window on onednn: 3.00 times as fast as xl, the "
+     "next. " LIKE_ROPE},
+    {"gqa/avx2=1000 rope/avx2=1000 window/onednn=1000 alibi/avx2=1000 t5/avx2=1000 xl/avx2=3000",
+     RANKED_VARIANTS, 20, 0, 0,
+     "Use gqa on avx2 or one of 4 others: 3.00 times as fast as xl, the next. " LIKE_ROPE},
+    /* Few samples are doubtful as those of a busy machine are, for another reason. */
+    {"gqa/avx2=1000~ rope/avx2=500!", RANKED_VARIANTS, 20, 0, 0,
+     "No variant is shown to be the fastest. gqa against rope is undecided on this busy "
+     "machine.\n"},
+    {"gqa/avx2=1000 rope/avx2=1000", RANKED_VARIANTS, 4, 0, 0,
+     "No variant is shown to be the fastest. gqa against rope is undecided: too few samples.\n"},
+    /* How contexts are held, of those that may be the fastest, over all shapes; in no way: nothing. */
+    {"gqa/onednn@kv=1000 rope/avx2@state=1000 xl/avx2@hidden=3000", RANKED_VARIANTS, 20, 0, 0,
+     "Use gqa on onednn or rope on avx2 (context: kv or state): 3.00 times as fast as xl, the "
+     "next. " LIKE_ROPE},
+    {"gqa/onednn@kv=1000 rope/avx2@state=2000 xl/avx2@hidden=3000", RANKED_VARIANTS, 20, 0, 0,
+     "Use gqa on onednn (context: kv): 2.00 times as fast as rope, the next.\n"},
+};
+
+TEST_EACH(struct answer_case *c, ranking_shapes, answers, EVERY(answers))
+{
+    struct shaped v[MOST];
     struct rundir d;
 
+    rounds = c->rounds;
     made_open(&d, "aaaa");
-    add_shaped(&d, v, n);
-    if (scores)
-        scores(&d);
-    struct rankings r = ranked_end(&d, what);
-    char *text = PRINTED(f, rankings_answer(f, &r, what, 1000));
-    cr_expect_str_eq(text, want);
-    folder_remove();
-    folder_make();
-}
-
-static void expect_answer(const struct shaped *v, int n, enum ranked what, const char *want)
-{
-    expect_answer_of(v, n, NULL, what, want);
-}
-
-static void gqa_predicts_worse(struct rundir *d)
-{
-    add_score(d, "gqa", "s1", 0, 4), add_score(d, "rope", "s2", 0, 1.5);
-}
-
-static void gqa_predicts_better(struct rundir *d)
-{
-    add_score(d, "gqa", "s1", 0, 1.5), add_score(d, "rope", "s2", 0, 4);
-}
-
-/* The fast one is not taken for the good one. */
-Test(ranking_shapes, the_answer_names_the_better_model)
-{
-    const struct shaped v[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0, false},
-        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 0, false},
-    };
-    expect_answer_of(
-        v, 2, gqa_predicts_worse, RANKED_VARIANTS,
-        "Use gqa on avx2: 1.50 times as fast as rope. Quality: rope 1.500 bits per word, "
-        "gqa 4.000; less is better.\n");
-    expect_answer_of(v, 2, gqa_predicts_better, RANKED_VARIANTS,
-                     "Use gqa on avx2: 1.50 times as fast as rope.\n");
-}
-
-Test(ranking_shapes, the_answer_follows_from_verdicts)
-{
-    const struct shaped v[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0, false},
-        {{"rope", "onednn", "2", 64, 1500}, 0, 2, 0, false},
-        {{"xl", "avx2", "3", 64, 67000}, 0, 2, 0, false},
-    };
-    expect_answer(v, 3, RANKED_VARIANTS,
-                  "Use gqa on avx2: 1.50 times as fast as rope, the next.\n");
-
-    /* Preempted, and a team that slept half the time: 1.5 by CPU time is doubtful, 67 is not. */
-    const struct shaped busy[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 20, true},
-        {{"rope", "onednn", "2", 64, 750}, 0, 2, 20, false},
-    };
-    expect_answer(busy, 2, RANKED_VARIANTS,
-                  "Probably use gqa on avx2: 1.50 times as fast as rope.\n");
-    const struct shaped far[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 20, true},
-        {{"vanilla", "avx2", "2", 64, 33500}, 0, 2, 20, false},
-    };
-    expect_answer(far, 2, RANKED_VARIANTS, "Use gqa on avx2: 67.0 times as fast as vanilla.\n");
-
-    /* One variant: the backends, over two shapes; one of them leads alike. */
-    const struct shaped one[] = {
-        {{"xl", "avx2", "1", 64, 1000}, 0, 1, 0, false},
-        {{"xl", "onednn", "2", 64, 1200}, 0, 1, 0, false},
-        {{"xl", "avx2", "3", 128, 2000}, 0, 1, 0, false},
-        {{"xl", "onednn", "4", 128, 2400}, 0, 1, 0, false},
-    };
-    expect_answer(one, 4, RANKED_BACKENDS,
-                  "Use avx2: 1.20 times as fast as onednn (mean of 2 cases).\n");
-    expect_answer(one, 1, RANKED_BACKENDS, "");
-}
-
-/* `gqa` and `rope` are equal; how long it takes to tell a difference that shows but is not sure yet
- * follows from the width of the interval. */
-Test(ranking_shapes, what_is_undecided_is_said)
-{
-    const struct shaped v[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0, false},
-        {{"rope", "avx2", "2", 64, 1000}, 0, 2, 0, false},
-        {{"xl", "avx2", "3", 64, 3000}, 0, 2, 0, false},
-    };
-    expect_answer(v, 3, RANKED_VARIANTS,
-                  "Use gqa or rope on avx2: 3.00 times as fast as xl, the next. gqa against "
-                  "rope is undecided: they differ by less than 0.1 %.\n");
-    expect_answer(v, 2, RANKED_VARIANTS,
-                  "No variant is shown to be the fastest. gqa against rope is undecided: they "
-                  "differ by less than 0.1 %.\n");
-    const struct shaped three[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0, false},
-        {{"rope", "avx2", "2", 64, 1000}, 0, 2, 0, false},
-        {{"window", "onednn", "3", 64, 1000}, 0, 2, 0, false},
-        {{"xl", "avx2", "4", 64, 3000}, 0, 2, 0, false},
-    };
-    expect_answer(three, 4, RANKED_VARIANTS,
-                  "Use gqa on avx2, rope on avx2 or window on onednn: 3.00 times as fast as xl, "
-                  "the next. gqa against rope is undecided: they differ by less than 0.1 %.\n");
-    const struct shaped five[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 0, false},
-        {{"rope", "avx2", "2", 64, 1000}, 0, 2, 0, false},
-        {{"window", "onednn", "3", 64, 1000}, 0, 2, 0, false},
-        {{"alibi", "avx2", "4", 64, 1000}, 0, 2, 0, false},
-        {{"t5", "avx2", "5", 64, 1000}, 0, 2, 0, false},
-        {{"xl", "avx2", "6", 64, 3000}, 0, 2, 0, false},
-    };
-    expect_answer(five, 6, RANKED_VARIANTS,
-                  "Use gqa on avx2 or one of 4 others: 3.00 times as fast as xl, the next. gqa "
-                  "against rope is undecided: they differ by less than 0.1 %.\n");
-}
-
-/* Few samples are doubtful as those of a busy machine are, for another reason. */
-Test(ranking_shapes, why_nothing_is_decided_is_said)
-{
-    struct shaped v[] = {
-        {{"gqa", "avx2", "1", 64, 1000}, 0, 2, 20, true},
-        {{"rope", "avx2", "2", 64, 500}, 0, 2, 20, false},
-    };
-
-    expect_answer(v, 2, RANKED_VARIANTS,
-                  "No variant is shown to be the fastest. gqa against rope is undecided on this "
-                  "busy machine.\n");
-    rounds = 4;
-    v[1].is.ns = 1000;
-    v[0].sleeps = false;
-    v[0].disturbed = v[1].disturbed = 0;
-    expect_answer(v, 2, RANKED_VARIANTS,
-                  "No variant is shown to be the fastest. gqa against rope is undecided: too few "
-                  "samples.\n");
-}
-
-/* Of those that may be the fastest, over all shapes; where a context is held in no way, nothing. */
-Test(ranking_shapes, how_contexts_are_held_is_said)
-{
-    static const char *const kinds[] = {"kv", "state", "hidden"};
-    struct shaped v[] = {
-        {{"gqa", "onednn", "1", 64, 1000}, 64, 2, 0, false},
-        {{"rope", "avx2", "2", 64, 1000}, 64, 2, 0, false},
-        {{"xl", "avx2", "3", 64, 3000}, 64, 2, 0, false},
-    };
-
-    held = kinds;
-    expect_answer(v, 3, RANKED_VARIANTS,
-                  "Use gqa on onednn or rope on avx2 (context: kv or state): 3.00 times as fast as "
-                  "xl, the next. gqa against rope is undecided: they differ by less than 0.1 %.\n");
-    v[1].is.ns = 2000;
-    expect_answer(v, 3, RANKED_VARIANTS,
-                  "Use gqa on onednn (context: kv): 2.00 times as fast as rope, the next.\n");
+    add_shaped(&d, v, rows_of(v, c->rows));
+    if (c->gqa > 0)
+        add_score(&d, "gqa", "s1", 0, c->gqa), add_score(&d, "rope", "s2", 0, c->rope);
+    struct rankings r = ranked_end(&d, c->what);
+    cr_expect_str_eq(PRINTED(f, rankings_answer(f, &r, c->what, 1000)), c->answer, "%s", c->rows);
 }
 
 /* Twelve rounds of 0.11 s: rope is slower than gqa by 10 % in eight of them, `least` times as slow in
