@@ -5,6 +5,7 @@
 #include "tests/support/program.h"
 #include "tests/support/random_word.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/table/must_rows.h"
 
 #include "harness/cli/option_words.h"
 #include "harness/table/runjson.h"
@@ -96,9 +97,7 @@ Test(names, the_file_that_is_named_is_scored)
         struct rows env = must_read("r/latest", TABLE_ENV);
         expect_word(((struct env_row *)env.row)->argv, 15, awkward[i]);
         must_bench("rerun %s --out r -q", row.case_id);
-        struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
-        const struct perplexity_row *const second = rows.row;
-        cr_assert_eq(rows.n, 1);
+        const struct perplexity_row *const second = must_rows("r/latest", TABLE_PERPLEXITY, 1);
         cr_expect_str_neq(second->run_id, row.run_id);
         cr_expect_str_eq(second->case_id, row.case_id);
         cr_expect_eq(second->nll_nats_per_token, row.nll_nats_per_token);

@@ -6,6 +6,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
+#include "tests/table/must_rows.h"
 #include "variants/base/rng.h"
 
 #include <glob.h>
@@ -165,10 +166,8 @@ Test(study_runs, controls)
                                       "rates = 1e-3\nseeds = 3\nbaseline-seeds = 4\nsteps = 4\n");
     struct ran r = must_bench("study controls.study --threads 1 --out r --format csv");
     HAS(r.out.data, "copy,s,adanorm,xl --norm pre,");
-    struct rows rows = must_read("r/latest", TABLE_STUDY);
-    const struct study_row *const row = rows.row;
-    cr_expect_eq(rows.n, 3 * 3 + 4 * 4);
-    for (size_t i = 0; i < rows.n; i++) {
+    const struct study_row *const row = must_rows("r/latest", TABLE_STUDY, 3 * 3 + 4 * 4);
+    for (size_t i = 0; i < 3 * 3 + 4 * 4; i++) {
         size_t at = 0;
         while (at < ARRAY_LEN(pairs) && strcmp(pairs[at][0], row[i].contender) != 0)
             at++;
@@ -209,10 +208,8 @@ Test(study_runs, killed_and_continued)
 static void sleep_until_saved(const struct program *p, char path[FILE_PATH])
 {
     glob_t found = {0};
-    char pattern[FILE_PATH];
 
-    folder_path(pattern, "r/latest/jobs/*.safetensors");
-    while (glob(pattern, 0, NULL, &found) != 0) {
+    while (glob(in_folder("r/latest/jobs/*.safetensors"), 0, NULL, &found) != 0) {
         cr_assert(!has_ended(p->pid));
         nanosleep(&(struct timespec){.tv_nsec = 5000000L}, NULL);
     }
@@ -394,9 +391,7 @@ Test(study_runs, a_dry_run_lists_and_writes_nothing)
         lines += *c == '\n';
     cr_expect_eq(lines, JOBS + 1, "%s", r.out.data);
     HAS(r.out.data, ",estimate_s,");
-    char path[FILE_PATH];
-    folder_path(path, "r");
-    cr_expect_neq(access(path, F_OK), 0);
+    cr_expect_not(folder_has("r"));
 }
 
 /* A model of a text file that is trained so little that it knows no more than the frequencies of bytes, which

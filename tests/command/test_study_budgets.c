@@ -5,6 +5,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/table/must_rows.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -70,9 +71,7 @@ Test(study_budgets, each_is_the_training_alone)
     folder_put_text("a.study", STUDY);
     struct ran r = must_bench("study a.study --threads 1 --out r --format csv");
     cr_expect(strstr(r.out.data, "c,s,linear,xl,,640,"), "%s", r.out.data);
-    struct rows rows = must_read("r/latest", TABLE_STUDY);
-    const struct study_row *const row = rows.row;
-    cr_assert_eq(rows.n, JOBS);
+    const struct study_row *const row = must_rows("r/latest", TABLE_STUDY, JOBS);
     for (int i = 0; i < JOBS; i++) {
         const int budget = 640 << i / 3 % 3;
         cr_expect_str_eq(row[i].status, "ok", "%s", row[i].status_detail);
@@ -121,9 +120,7 @@ Test(study_budgets, a_stable_part_that_diverges)
                     "tune-seeds = 1\nseeds = 1\nbudgets = 1280,7680\ntrain = --seq 16 --mem 16 "
                     "--batch 4 --weight-decay 10 --pin none\n");
     run_bench("study wild.study --threads 1 --out r");
-    struct rows rows = must_read("r/latest", TABLE_STUDY);
-    const struct study_row *const row = rows.row;
-    cr_assert_eq(rows.n, 2);
+    const struct study_row *const row = must_rows("r/latest", TABLE_STUDY, 2);
     cr_expect_str_eq(row[1].status, "wrong", "%s", row[1].status_detail);
 }
 

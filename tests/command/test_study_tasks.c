@@ -5,6 +5,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/table/must_rows.h"
 
 #include <math.h>
 #include <signal.h>
@@ -32,10 +33,7 @@ enum { JOBS = 2 * (2 + 3 + 2 + 3), EPISODES = 200 };
 
 static void make_study(void)
 {
-    char path[FILE_PATH];
-
-    folder_path(path, "tasks.study");
-    MUST(file_replace(path, STUDY, strlen(STUDY), &failure));
+    MUST(file_replace(in_folder("tasks.study"), STUDY, strlen(STUDY), &failure));
 }
 
 static void run_whole(const char *out)
@@ -79,15 +77,12 @@ static void expect_row(const struct study_row *r, bool final)
 Test(study_tasks, rows_and_verdicts)
 {
     run_whole("r");
-    struct rows rows = must_read("r/latest", TABLE_STUDY);
-    const struct study_row *const r = rows.row;
-
-    cr_assert_eq(rows.n, JOBS);
-    for (size_t i = 0; i < rows.n; i++) {
+    const struct study_row *const r = must_rows("r/latest", TABLE_STUDY, JOBS);
+    for (size_t i = 0; i < JOBS; i++) {
         const bool final = strcmp(r[i].role, "final") == 0;
         double best = -INFINITY, rate = NAN;
         expect_row(&r[i], final);
-        for (size_t k = 0; k < rows.n; k++)
+        for (size_t k = 0; k < JOBS; k++)
             if (strcmp(r[k].role, "tune") == 0 && strcmp(r[k].corpus, r[i].corpus) == 0 &&
                 strcmp(r[k].contender, r[i].contender) == 0 && r[k].valid_return > best) {
                 best = r[k].valid_return;

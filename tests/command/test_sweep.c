@@ -10,6 +10,7 @@
 #include "tests/support/sample_rows.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/table/must_rows.h"
 #include "variants/model/config/control.h"
 
 #include <criterion/parameterized.h>
@@ -115,10 +116,7 @@ static void expect_memory(const struct latency_row *r, const struct memory_row *
 
 static void expect_env(const char *run_id, const char *host_id, const char *path)
 {
-    struct rows rows = must_read(path, TABLE_ENV);
-    const struct env_row *e = rows.row;
-
-    cr_assert_eq(rows.n, 1);
+    const struct env_row *const e = must_rows(path, TABLE_ENV, 1);
     cr_expect_str_eq(e->run_id, run_id);
     cr_expect_str_eq(e->host_id, host_id);
     cr_expect(e->finished_at_utc[0] && e->git_commit[0] && e->compiler[0] && e->bench_version[0]);

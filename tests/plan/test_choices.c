@@ -7,6 +7,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/table/must_rows.h"
 #include "variants/model/lm/lm.h"
 
 #include <string.h>
@@ -473,9 +474,7 @@ Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
         }
         must_bench("eval -q --ckpt m.safetensors --seq 8 --mem 12 --bytes 64 --backend ref "
                    "--threads 1 --out r");
-        struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
-        const struct perplexity_row *const row = rows.row;
-        cr_assert_eq(rows.n, 1);
+        const struct perplexity_row *const row = must_rows("r/latest", TABLE_PERPLEXITY, 1);
         cr_expect_str_eq(row->settings, cases[i].settings);
         cr_expect_str_eq(row->rnn_cell, cases[i].rnn_cell);
         cr_expect_str_eq(row->halt, cases[i].halt);

@@ -8,6 +8,7 @@
 #include "tests/support/kernel/head_rows.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/table/must_rows.h"
 #include "variants/base/rng.h"
 
 #include <dirent.h>
@@ -89,6 +90,40 @@ Test(heads, rank_of_simple_matrices)
 
 enum { L = 8, M = 2, H = 2, DH = 4, K = M + L };
 
+/* L queries of so many heads after M keys. */
+static struct attn of_rows(int heads, const float *q, const float *k, const float *v, float *o)
+{
+    const int width = heads * DH;
+
+    return (struct attn){.B = 1,
+                         .H = heads,
+                         .L = L,
+                         .M = M,
+                         .dh = DH,
+                         .Hkv = heads,
+                         .causal = true,
+                         .scale = 1,
+                         .q = q,
+                         .k = k,
+                         .v = v,
+                         .o = o,
+                         .q_at = {L * width, width},
+                         .k_at = {K * width, width},
+                         .v_at = {K * width, width},
+                         .o_at = {L * width, width}};
+}
+
+/* The rows of what was seen, which is forgotten. */
+static void expect_written(struct heads *s, struct head_row *row, int most, int n)
+{
+    const char *const path = in_folder("h.csv");
+
+    MUST(heads_seen(s, &failure));
+    MUST(heads_write(s, path, &failure));
+    heads_free(s);
+    cr_assert_eq(read_rows(path, row, most), n);
+}
+
 /* Head 0 sees all alike, since its queries are 0; head 1 has a large product with the newest key only.
  * The second call has the heads in the other order. */
 Test(heads, known_probabilities)
@@ -107,35 +142,13 @@ Test(heads, known_probabilities)
     for (int call = 0; call < 2; call++) {
         float bias[H * K] = {0};
         bias[(call == 0 ? 1 : 0) * K + K - 1] = 200; /* distance 0 is the last row */
-        const struct attn a = {.B = 1,
-                               .H = H,
-                               .L = L,
-                               .M = M,
-                               .dh = DH,
-                               .Hkv = H,
-                               .R = K,
-                               .causal = true,
-                               .scale = 1,
-                               .q = q,
-                               .k = k,
-                               .v = v,
-                               .o = o,
-                               .bias = bias,
-                               .bias_head = K,
-                               .q_at = {L * H * DH, H * DH},
-                               .k_at = {K * H * DH, H * DH},
-                               .v_at = {K * H * DH, H * DH},
-                               .o_at = {L * H * DH, H * DH}};
+        struct attn a = of_rows(H, q, k, v, o);
+        a.R = a.bias_head = K, a.bias = bias;
         MUST(engine_attn(&g, &a, &impl, &failure));
         attn_seen(&g, (struct attn_place){.weights = bias, .nth = call, .layer = call, .tokens = 1},
                   &a);
     }
-    cr_assert_eq(heads_seen(&s, &failure), OK);
-    const char *const path = in_folder("h.csv");
-    MUST(heads_write(&s, path, &failure));
-    heads_free(&s);
-    cr_assert_eq(read_rows(path, row, 5), 4);
-
+    expect_written(&s, row, 5, 4);
     double entropy = 0, keys90 = 0, apart = 0;
     for (int n = M + 1; n <= K; n++) {
         entropy += log(n) / L;
@@ -177,22 +190,7 @@ Test(heads, queries_of_the_past_are_left_out)
     float o[L * DH];
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const struct attn a = {.B = 1,
-                               .H = 1,
-                               .L = L,
-                               .M = M,
-                               .dh = DH,
-                               .Hkv = 1,
-                               .causal = true,
-                               .scale = 1,
-                               .q = zeros,
-                               .k = zeros,
-                               .v = zeros,
-                               .o = o,
-                               .q_at = {L * DH, DH},
-                               .k_at = {K * DH, DH},
-                               .v_at = {K * DH, DH},
-                               .o_at = {L * DH, DH}};
+        const struct attn a = of_rows(1, zeros, zeros, zeros, o);
         struct heads s = {0};
         struct engine g;
         struct head_row row[2];
@@ -203,11 +201,7 @@ Test(heads, queries_of_the_past_are_left_out)
                   (struct attn_place){
                       .weights = zeros, .first = cases[i].first, .tokens = cases[i].tokens},
                   &a);
-        MUST(heads_seen(&s, &failure));
-        const char *const path = in_folder("h.csv");
-        MUST(heads_write(&s, path, &failure));
-        heads_free(&s);
-        cr_assert_eq(read_rows(path, row, 2), 1);
+        expect_written(&s, row, 2, 1);
         cr_expect_eq(row[0].queries, cases[i].left, "case %zu: %d", i, row[0].queries);
         /* the last query sees all keys, and each one before it one fewer */
         cr_expect_float_eq(row[0].visible, K - (cases[i].left - 1) / 2.0, 1e-9, "case %zu", i);
@@ -235,14 +229,14 @@ static void one_file(char path[FILE_PATH], const char *in)
     "none -q "
 #define EVAL "eval --seq 16 --mem 16 --bytes 400 --threads 1 --pin none -q --out r "
 
-/* Of two layers with two heads, which the last command has written to folder a: the text has 400
+/* Of two layers with two heads, which a command has written to a folder: the text has 400
  * bytes, and a segment 16 after a past of 16. */
-static void expect_rows_of_text(void)
+static void expect_rows_of_text(const char *in)
 {
     struct head_row row[8];
     char path[FILE_PATH];
 
-    one_file(path, "a");
+    one_file(path, in);
     cr_assert_eq(read_rows(path, row, 8), 4);
     for (int i = 0; i < 4; i++) {
         cr_expect_eq(row[i].layer, 1 + i / 2);
@@ -263,29 +257,24 @@ Test(heads, rows_of_a_trained_model)
 {
     must_bench("train --variant xl" TRAIN "--ckpt xl");
     must_bench(EVAL "--ckpt xl --attention a --losses l");
-    expect_rows_of_text();
+    expect_rows_of_text("a");
     must_bench(EVAL "--ckpt xl");
-    struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
-    const double nll = ((const struct perplexity_row *)rows.row)->nll_nats_per_token;
+    const struct perplexity_row *const plain = must_rows("r/latest", TABLE_PERPLEXITY, 1);
     must_bench(EVAL "--ckpt xl --attention a");
-    rows = must_read("r/latest", TABLE_PERPLEXITY);
-    cr_expect_float_eq(((const struct perplexity_row *)rows.row)->nll_nats_per_token, nll, 1e-4);
+    const struct perplexity_row *const seen = must_rows("r/latest", TABLE_PERPLEXITY, 1);
+    cr_expect_float_eq(seen->nll_nats_per_token, plain->nll_nats_per_token, 1e-4);
 }
 
-/* The same model in f32, which a narrow one is compared with, is not seen. */
-Test(heads, narrow_types)
+/* The same model in f32, which a narrow one is compared with, is not seen; nor is a past that is run again
+ * in front of each segment. */
+Test(heads, what_runs_again_does_not_count)
 {
-    must_bench("train --variant rope" TRAIN "--ckpt rope");
-    must_bench(EVAL "--ckpt rope --dtype q8 --attention a");
-    expect_rows_of_text();
-}
-
-/* Its past is run again in front of each segment. */
-Test(heads, past_that_is_run_again_does_not_count)
-{
-    must_bench("train --variant vanilla" TRAIN "--ckpt v");
-    must_bench(EVAL "--ckpt v --attention a");
-    expect_rows_of_text();
+    must_bench("train --variant rope" TRAIN "--ckpt m");
+    must_bench(EVAL "--ckpt m --dtype q8 --attention a");
+    expect_rows_of_text("a");
+    must_bench("train --variant vanilla" TRAIN "--ckpt m --force");
+    must_bench(EVAL "--ckpt m --attention b");
+    expect_rows_of_text("b");
 }
 
 /* A list that a text has no room for ends in dots, not in a part of a number. */

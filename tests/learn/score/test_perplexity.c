@@ -7,6 +7,7 @@
 #include "tests/support/model.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/table/must_rows.h"
 #include "variants/model/checkpoint/checkpoint.h"
 
 TestSuite(perplexity, .init = folder_make, .fini = folder_remove, .timeout = 240);
@@ -141,9 +142,7 @@ Test(perplexity, types_are_compared_with_f32)
                "--pin none --out r --dtype bf16,q8,q4,q4_1 --act-dtype f32,q8");
     must_shell("mv r/2* run; head -n 3 run/perplexity.csv >cut; mv cut run/perplexity.csv; $BENCH "
                "eval --resume=run -q");
-    struct rows rows = must_read("run", TABLE_PERPLEXITY);
-    cr_assert_eq(rows.n, TYPES);
-    const struct perplexity_row *const row = rows.row;
+    const struct perplexity_row *const row = must_rows("run", TABLE_PERPLEXITY, TYPES);
     for (int i = 0; i < TYPES; i++) {
         cr_expect_str_eq(row[i].dtype, types[i][0]);
         cr_expect_str_eq(row[i].act_dtype, types[i][1]);
@@ -202,9 +201,7 @@ Test(perplexity, types_of_a_cache_are_compared_with_f32)
     r = must_bench("eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref --threads 1 "
                    "--pin none --out r --format table --kv-dtype q8,bf16");
     HAS(r.out.data, "kv_dtype", "vs f32 %");
-    struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
-    cr_assert_eq(rows.n, 3);
-    const struct perplexity_row *const row = rows.row;
+    const struct perplexity_row *const row = must_rows("r/latest", TABLE_PERPLEXITY, 3);
     for (int i = 0; i < 3; i++) {
         cr_expect_str_eq(row[i].kv_dtype, types[i]);
         cr_expect_str_eq(row[i].dtype, "f32");

@@ -5,6 +5,7 @@
 #include "tests/support/failure.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct synthetic parsed(const char *text)
@@ -17,52 +18,24 @@ static struct synthetic parsed(const char *text)
 
 Test(synthetic, text_is_read_or_refused)
 {
-    static const char *const bad[] = {"copy:lag=0",
-                                      "copy:p=1",
-                                      "copy:p=-0.1",
-                                      "copy:alphabet=1",
-                                      "copy:alphabet=257",
-                                      "copy:lag=2.5",
-                                      "copy:lag=x",
-                                      "copy:speed=3",
-                                      "copy:lag=4;p=0.5",
-                                      "copy:lag",
-                                      "copy:seed=-1",
-                                      "copy:,",
-                                      "copy:groups=0",
-                                      "copy:groups=5",
-                                      "copy:lag=9,groups=4",
-                                      "recall:keys=0",
-                                      "recall:p=1.1",
-                                      "recall:keys=200,values=100",
-                                      "mqar:len=63",
-                                      "mqar:pairs=17",
-                                      "mqar:vocab=64",
-                                      "mqar:vocab=257",
-                                      "selcopy:n=128",
-                                      "selcopy:alphabet=255",
-                                      "cue:gap=-1",
-                                      "cue:alphabet=128",
-                                      "flipflop:ignore=1",
-                                      "group:name=s4",
-                                      "group:ask=0",
-                                      "group:name=0",
-                                      "markov:order=0",
-                                      "markov:alpha=0",
-                                      "markov:order=2,len=2",
-                                      "dyck:depth=256",
-                                      "dyck:kinds=129",
-                                      "lookup:gram=32",
-                                      "lookup:alphabet=256",
-                                      "fuzzy:len=53",
-                                      "fuzzy:pairs=4,alphabet=2,most=1",
-                                      "fuzzy:most=9",
-                                      "noisy:noise=1",
-                                      "noisy:keys=200,values=41",
-                                      "compression:n=250",
-                                      "compression:ask=0",
-                                      "memorisation:alphabet=64,gram=3",
-                                      "memorisation:values=1"};
+    static const char *const bad[][16] = {
+        /* a source and what it refuses */
+        {"copy", "lag=0", "p=1", "p=-0.1", "alphabet=1", "alphabet=257", "lag=2.5", "lag=x",
+         "speed=3", "lag=4;p=0.5", "lag", "seed=-1", ",", "groups=0", "groups=5", "lag=9,groups=4"},
+        {"recall", "keys=0", "p=1.1", "keys=200,values=100"},
+        {"mqar", "len=63", "pairs=17", "vocab=64", "vocab=257"},
+        {"selcopy", "n=128", "alphabet=255"},
+        {"cue", "gap=-1", "alphabet=128"},
+        {"flipflop", "ignore=1"},
+        {"group", "name=s4", "ask=0", "name=0"},
+        {"markov", "order=0", "alpha=0", "order=2,len=2"},
+        {"dyck", "depth=256", "kinds=129"},
+        {"lookup", "gram=32", "alphabet=256"},
+        {"fuzzy", "len=53", "pairs=4,alphabet=2,most=1", "most=9"},
+        {"noisy", "noise=1", "keys=200,values=41"},
+        {"compression", "n=250", "ask=0"},
+        {"memorisation", "alphabet=64,gram=3", "values=1"},
+    };
     struct synthetic s;
 
     cr_expect(synthetic_named("copy:") && !synthetic_named("copy.txt") && !synthetic_named("copy"));
@@ -71,9 +44,12 @@ Test(synthetic, text_is_read_or_refused)
     cr_assert_eq(synthetic_parse(&s, SOURCE_DEFAULT, &failure), OK);
     cr_expect(s.value[0] == 192 && s.value[1] == 0.9 && s.value[2] == 16 && s.value[3] == 4 &&
               s.seed == 0);
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        REFUSED(synthetic_parse(&s, bad[i], &failure), E_USAGE, bad[i], "  -> ");
-    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        for (int k = 1; k < 16 && bad[i][k]; k++) {
+            char text[64];
+            snprintf(text, sizeof(text), "%s:%s", bad[i][0], bad[i][k]);
+            REFUSED(synthetic_parse(&s, text, &failure), E_USAGE, text, "  -> ");
+        }
 }
 
 Test(synthetic, symbols_repeat_as_often_as_they_should)
