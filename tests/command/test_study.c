@@ -2,7 +2,7 @@
  *
  * bench study: its table, killed and continued, split and merged. Whatever happens between, the
  * rows are those of a run that nothing happened to. */
-#include "tests/support/program.h"
+#include "study_runs.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
@@ -10,20 +10,6 @@
 #include "variants/base/rng.h"
 
 #include <glob.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-static void make_study(void);
-
-static void make_all(void)
-{
-    folder_make();
-    make_study();
-}
-
-TestSuite(study_runs, .init = make_all, .fini = folder_remove, .timeout = 240);
 
 #define SIZES                                                                                      \
     "size = s: --layers 1 --d-model 16 --heads 2\n"                                                \
@@ -55,45 +41,13 @@ static void make_study(void)
     write_text("test.txt", 500);
 }
 
-/* Columns that two runs of one study may differ in: who, when, how long, and names made of the
- * folder. */
-static bool may_differ(const char *column)
+static void make_all(void)
 {
-    static const char *const names[] = {"run_id", "started_at_utc", "train_s", "cpu_pct",
-                                        "test_case_id"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i], column) == 0)
-            return true;
-    return false;
+    folder_make();
+    make_study();
 }
 
-static int by_case(const void *a, const void *b)
-{
-    return strcmp(((const struct study_row *)a)->case_id, ((const struct study_row *)b)->case_id);
-}
-
-/* In any order: shards have one of their own. */
-static void expect_same_rows(const char *a, const char *b)
-{
-    const struct table *const t = &tables[TABLE_STUDY];
-    struct rows x = must_read(a, TABLE_STUDY), y = must_read(b, TABLE_STUDY);
-
-    cr_assert_eq(x.n, JOBS);
-    cr_assert_eq(y.n, x.n, "%zu rows, not %zu", y.n, x.n);
-    qsort(x.row, x.n, sizeof(struct study_row), by_case);
-    qsort(y.row, y.n, sizeof(struct study_row), by_case);
-    for (size_t i = 0; i < x.n; i++)
-        for (int c = 0; c < t->n; c++) {
-            char p[NUMBER_SIZE], q[NUMBER_SIZE];
-            const char *const v = row_field(t, c, (const struct study_row *)x.row + i, p);
-            const char *const w = row_field(t, c, (const struct study_row *)y.row + i, q);
-            if (strcmp(t->columns[c].name, "cpu_pct") == 0) /* clocks of a short step are coarse */
-                cr_expect(atof(v) > 0 && atof(v) < 150, "row %zu: %s", i, v);
-            if (!may_differ(t->columns[c].name))
-                cr_expect_str_eq(v, w, "row %zu, %s: %s and %s", i, t->columns[c].name, v, w);
-        }
-}
+TestSuite(study_runs, .init = make_all, .fini = folder_remove, .timeout = 240);
 
 static void run_whole(const char *out)
 {
@@ -106,17 +60,13 @@ static void run_whole(const char *out)
 Test(study_runs, rows_and_verdicts)
 {
     run_whole("r");
-    struct rows rows = must_read("r/latest", TABLE_STUDY);
-    struct rows scores = must_read("r/latest", TABLE_PERPLEXITY);
-    const struct study_row *const r = rows.row;
-    const struct perplexity_row *const p = scores.row;
-
-    cr_assert_eq(rows.n, JOBS);
-    cr_expect_eq(scores.n, 2 * (3 + 2 + 2));
+    enum { SCORES = 2 * (3 + 2 + 2) };
+    const struct study_row *const r = must_rows("r/latest", TABLE_STUDY, JOBS);
+    const struct perplexity_row *const p = must_rows("r/latest", TABLE_PERPLEXITY, SCORES);
     double best_valid[3] = {1e9, 1e9, 1e9}, best_rate[3] = {0};
     static const char *const contenders[] = {"vanilla", "xl", "shaw"};
     int seed = 0; /* of the finals so far: they are trained in turns */
-    for (size_t i = 0; i < rows.n; i++) {
+    for (size_t i = 0; i < JOBS; i++) {
         const bool final = strcmp(r[i].role, "final") == 0;
         int at = 0;
         while (at < 3 && strcmp(r[i].contender, contenders[at]) != 0)
@@ -135,7 +85,7 @@ Test(study_runs, rows_and_verdicts)
             continue;
         cr_expect(r[i].lr == best_rate[at], "%s: %g", r[i].contender, r[i].lr);
         int found = 0;
-        for (size_t k = 0; k < scores.n; k++)
+        for (size_t k = 0; k < SCORES; k++)
             if (strcmp(p[k].case_id, r[i].test_case_id) == 0) {
                 found++;
                 cr_expect(p[k].nll_nats_per_token == r[i].test_nats);
@@ -193,16 +143,8 @@ Test(study_runs, killed_and_continued)
     if (SANITIZED)
         cr_skip_test("minutes, and the other tests of this suite run the same code");
     run_whole("whole");
-    for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
-        struct program p =
-            start_bench(i == 0 ? "study tiny.study --threads 1 --out r" : "study --resume --out r");
-        cr_assert(wait_for_text(&p, moments[i]), "%s", moments[i]);
-        nanosleep(&(struct timespec){.tv_nsec = (long)(37 + 101 * i) * 1000000L}, NULL);
-        kill(p.pid, SIGKILL);
-        finish_bench(&p);
-    }
-    must_bench("study --resume --out r");
-    expect_same_rows("whole/latest", "r/latest");
+    kill_and_go_on("tiny.study --threads 1", moments, ARRAY_LEN(moments), 61);
+    expect_same_rows("whole/latest", "r/latest", JOBS);
 }
 
 static void sleep_until_saved(const struct program *p, char path[FILE_PATH])
@@ -242,8 +184,7 @@ Test(study_runs, a_training_goes_on_from_its_checkpoint)
     sleep_until_saved(&p, ckpt);
     kill(p.pid, SIGKILL);
     finish_bench(&p);
-    struct rows rows = must_read("r/latest", TABLE_STUDY);
-    cr_assert_eq(rows.n, 0, "killed too late");
+    must_rows("r/latest", TABLE_STUDY, 0); /* else it was killed too late */
     char *const before = first_row(ckpt);
     must_bench("study --resume --out r");
     char *const after = first_row(ckpt);
@@ -271,9 +212,8 @@ Test(study_runs, goes_on_with_the_threads_of_its_file)
                                  "baseline-seeds = 2\nsteps = 2\n");
     must_bench("study one.study --out r");
     must_bench("study one.study --out r --resume");
-    struct rows rows = must_read("r/latest", TABLE_STUDY);
-    cr_assert_eq(rows.n, 2);
-    cr_expect_eq(((const struct study_row *)rows.row)->threads, 1);
+    const struct study_row *const row = must_rows("r/latest", TABLE_STUDY, 2);
+    cr_expect_eq(row->threads, 1);
     bench_exits(2, NULL, "study one.study --out o --threads 2"); /* or 1? */
 }
 
@@ -303,11 +243,11 @@ Test(study_runs, split_and_merged)
     for (int i = 1; i <= 3; i++)
         must_bench("study tiny.study --threads 1 --shard %d/3 --out s%d", i, i);
     must_bench("merge s2/latest s1/latest s3/latest --out m");
-    expect_same_rows("whole/latest", "m/latest");
+    expect_same_rows("whole/latest", "m/latest", JOBS);
     expect_own_rows("m/latest");
     struct ran r = must_bench("study --resume=m/latest --format csv"); /* has everything */
     HAS(r.out.data, "copy,s,xl,");
-    expect_same_rows("whole/latest", "m/latest");
+    expect_same_rows("whole/latest", "m/latest", JOBS);
     folder_put_text("other.study", TINY_STUDY "# other\n");
     must_bench("study other.study --threads 1 --shard 2/3 --out o");
     bench_exits(2, NULL, "merge s1/latest o/latest s3/latest --out m");
@@ -324,17 +264,14 @@ Test(study_runs, a_rate_that_diverges)
     folder_put_text("wild.study", WILD "rates = 10 1e-3\n");
     folder_put_text("hopeless.study", WILD "rates = 10 9\n");
     must_bench("study wild.study --threads 1 --out r");
-    struct rows rows = must_read("r/latest", TABLE_STUDY);
-    const struct study_row *const row = rows.row;
-    cr_assert_eq(rows.n, 4);
+    const struct study_row *row = must_rows("r/latest", TABLE_STUDY, 4);
     cr_expect_str_eq(row[0].status, "wrong");
     for (int i = 2; i < 4; i++)
         cr_expect(row[i].lr == 1e-3 && strcmp(row[i].status, "ok") == 0);
     must_bench("study hopeless.study --threads 1 --out h");
-    rows = must_read("h/latest", TABLE_STUDY);
-    cr_assert_eq(rows.n, 4);
+    row = must_rows("h/latest", TABLE_STUDY, 4);
     for (int i = 0; i < 4; i++)
-        cr_expect_str_eq(((struct study_row *)rows.row)[i].status, i < 2 ? "wrong" : "skipped");
+        cr_expect_str_eq(row[i].status, i < 2 ? "wrong" : "skipped");
 }
 
 /* The verdict is that of all seeds, or there is none: the run says so, and its folder again in each
@@ -431,22 +368,17 @@ Test(study_runs, a_run_at_the_frequencies_of_bytes_collapsed)
 /* A row that failed is run again, and then no longer counts. */
 Test(study_runs, what_failed_is_tried_again)
 {
-    char path[FILE_PATH], text[FILE_PATH];
-    struct rows rows;
-
     run_whole("r");
-    rows = must_read("r/latest", TABLE_STUDY);
-    struct study_row *const last = (struct study_row *)rows.row + rows.n - 1;
-    text_put(last->status, TEXT_SIZE, "failed");
-    folder_path(path, "r/latest/study.csv");
-    MUST(table_replace(&tables[TABLE_STUDY], path, rows.row, rows.n, &failure));
-    snprintf(text, sizeof(text), "%s", last->test_case_id);
+    struct rows rows = must_read("r/latest", TABLE_STUDY);
+    struct study_row *const was = rows.row;
+    text_put(was[JOBS - 1].status, TEXT_SIZE, "failed");
+    MUST(table_replace(&tables[TABLE_STUDY], in_folder("r/latest/study.csv"), was, rows.n,
+                       &failure));
     must_bench("study --resume --out r");
-    rows = must_read("r/latest", TABLE_STUDY);
-    cr_assert_eq(rows.n, JOBS);
-    for (size_t i = 0; i < rows.n; i++)
-        cr_expect_str_eq(((struct study_row *)rows.row)[i].status, "ok");
-    cr_expect_str_eq(((struct study_row *)rows.row)[rows.n - 1].test_case_id, text);
+    const struct study_row *const row = must_rows("r/latest", TABLE_STUDY, JOBS);
+    for (size_t i = 0; i < JOBS; i++)
+        cr_expect_str_eq(row[i].status, "ok");
+    cr_expect_str_eq(row[JOBS - 1].test_case_id, was[JOBS - 1].test_case_id);
 }
 
 /* Variants for inference only are rows that say so; the study goes on without them. */
@@ -466,12 +398,10 @@ Test(study_runs, what_cannot_be_trained_is_skipped)
     folder_put_text("only.study", text);
     struct ran r = must_bench("study only.study --threads 1 --out r --format csv");
     HAS(r.out.data, ",not tested,");
-    struct rows rows = must_read("r/latest", TABLE_STUDY);
-    cr_assert_eq(rows.n, 4);
-    for (int i = 1; i < 4; i += 2) { /* in turns with the baseline */
-        cr_expect_str_eq(((struct study_row *)rows.row)[i].status, "skipped");
-        cr_expect(*((struct study_row *)rows.row)[i].status_detail);
-    }
+    const struct study_row *const row = must_rows("r/latest", TABLE_STUDY, 4);
+    for (int i = 1; i < 4; i += 2) /* in turns with the baseline */
+        cr_expect(strcmp(row[i].status, "skipped") == 0 && *row[i].status_detail, "%s %s",
+                  row[i].status, row[i].status_detail);
 }
 
 Test(study_runs, bad_calls)
@@ -495,13 +425,12 @@ Test(study_runs, bad_calls)
     finish_bench(&p);
     folder_put_text("tiny.study", TINY_STUDY "# changed\n");
     bench_exits(2, NULL, "study tiny.study --resume --out r");
-    char path[FILE_PATH]; /* killed before the copy was written: the file must be named */
-    folder_path(path, "r/latest/study.txt");
-    cr_assert_eq(unlink(path), 0);
+    /* Killed before the copy was written: the file must be named. */
+    cr_assert_eq(unlink(in_folder("r/latest/study.txt")), 0);
     bench_exits(7, NULL, "study --resume --out r");
     make_study();
     must_bench("study tiny.study --resume --out r");
-    cr_expect_eq(access(path, F_OK), 0);
+    cr_expect(folder_has("r/latest/study.txt"));
 }
 
 /* A disk that is full when the study is to be copied leaves no folder, which nothing could resume; with

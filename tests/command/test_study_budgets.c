@@ -2,15 +2,10 @@
  *
  * bench study with budgets: each job is the training that it would be alone, to the bit, whatever
  * is killed between. */
-#include "tests/support/program.h"
+#include "study_runs.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
-
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 TestSuite(study_budgets, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -24,21 +19,6 @@ TestSuite(study_budgets, .init = folder_make, .fini = folder_remove, .timeout = 
 #define STUDY BUDGETS TRAIN "budgets = 0.625Ki..2560*2\n"
 enum { JOBS = 3 * 3 * 2 };
 
-static void expect_same_weights(const struct rows *a, const struct rows *b)
-{
-    const struct study_row *const x = a->row, *const y = b->row;
-
-    cr_assert_eq(a->n, JOBS);
-    cr_assert_eq(b->n, JOBS, "%zu", b->n);
-    for (int i = 0; i < JOBS; i++) {
-        cr_expect_str_eq(x[i].case_id, y[i].case_id);
-        cr_expect_str_eq(x[i].checkpoint, y[i].checkpoint);
-        cr_expect(x[i].test_nats == y[i].test_nats && x[i].valid_nats == y[i].valid_nats &&
-                  x[i].tokens == y[i].tokens);
-        must_shell("cmp w/latest/%s r/latest/%s", x[i].checkpoint, y[i].checkpoint);
-    }
-}
-
 /* In the first training, in a fall, and between a stable part and its copy. */
 Test(study_budgets, killed_and_continued)
 {
@@ -48,18 +28,11 @@ Test(study_budgets, killed_and_continued)
         cr_skip_test("minutes, and the next test runs the same code");
     folder_put_text("a.study", STUDY);
     must_bench("study a.study --threads 1 --out w");
-    for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
-        struct program p =
-            start_bench(i == 0 ? "study a.study --threads 1 --out r" : "study --resume --out r");
-        cr_assert(wait_for_text(&p, moments[i]), "%s", moments[i]);
-        nanosleep(&(struct timespec){.tv_nsec = (long)(31 + 83 * i) * 1000000L}, NULL);
-        kill(p.pid, SIGKILL);
-        finish_bench(&p);
-    }
-    must_bench("study --resume --out r");
-    struct rows whole = must_read("w/latest", TABLE_STUDY);
-    struct rows again = must_read("r/latest", TABLE_STUDY);
-    expect_same_weights(&whole, &again);
+    kill_and_go_on("a.study --threads 1", moments, ARRAY_LEN(moments), 57);
+    expect_same_rows("w/latest", "r/latest", JOBS);
+    const struct study_row *const row = must_rows("w/latest", TABLE_STUDY, JOBS);
+    for (int i = 0; i < JOBS; i++)
+        must_shell("cmp w/latest/%s r/latest/%s", row[i].checkpoint, row[i].checkpoint);
 }
 
 /* In turns by seeds and budgets, with what a budget costs more than the one below; nothing is left that only
@@ -95,17 +68,17 @@ Test(study_budgets, each_is_the_training_alone)
 /* A job that failed is done again although the training that it was a part of has gone on. */
 Test(study_budgets, what_failed_is_trained_alone)
 {
-    char path[FILE_PATH], ckpt[FILE_PATH];
+    char ckpt[FILE_PATH];
 
     folder_put_text("a.study", STUDY);
     must_bench("study a.study --threads 1 --out w");
     must_shell("mkdir r && cp -r w/latest/ r/1 && ln -s 1 r/latest");
     struct rows whole = must_read("w/latest", TABLE_STUDY);
     struct study_row *const row = whole.row;
-    folder_path(path, "r/latest/study.csv");
     snprintf(ckpt, sizeof(ckpt), "%s", row[0].checkpoint);
     text_put(row[0].status, TEXT_SIZE, "failed");
-    MUST(table_replace(&tables[TABLE_STUDY], path, row, whole.n, &failure));
+    MUST(table_replace(&tables[TABLE_STUDY], in_folder("r/latest/study.csv"), row, whole.n,
+                       &failure));
     must_shell("rm r/latest/%s*", ckpt);
     must_bench("study --resume --out r");
     must_shell("cmp w/latest/%s r/latest/%s", ckpt, ckpt);

@@ -2,13 +2,8 @@
  *
  * rates = auto: the walk of a search, and one that is killed and continued. */
 #include "harness/command/learn/study_rates.h"
-#include "tests/support/program.h"
+#include "study_runs.h"
 #include "tests/support/tmp_folder.h"
-
-#include <math.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { OUT = 6, LADDER = 2 * OUT + 1, TUNE_SEEDS = 2 };
 
@@ -116,27 +111,16 @@ TestSuite(study_search, .init = folder_make, .fini = folder_remove, .timeout = 2
 Test(study_search, killed_and_continued)
 {
     static const char *const moments[] = {"[2/", "[6/"};
-    struct rows whole, again;
 
     folder_put_text("a.study", SEARCH);
     must_bench("study a.study --threads 1 --out w");
-    for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
-        struct program p =
-            start_bench(i == 0 ? "study a.study --threads 1 --out r" : "study --resume --out r");
-        cr_assert(wait_for_text(&p, moments[i]), "%s", moments[i]);
-        kill(p.pid, SIGKILL);
-        finish_bench(&p);
-    }
-    must_bench("study --resume --out r");
-    whole = must_read("w/latest", TABLE_STUDY);
-    again = must_read("r/latest", TABLE_STUDY);
-    cr_assert_eq(whole.n, again.n, "%zu %zu", whole.n, again.n);
-    const struct study_row *const a = whole.row, *const b = again.row;
+    kill_and_go_on("a.study --threads 1", moments, ARRAY_LEN(moments), 0);
+    const struct rows whole = must_read("w/latest", TABLE_STUDY);
+    expect_same_rows("w/latest", "r/latest", whole.n);
+    const struct study_row *const a = whole.row;
     double best = NAN;
     for (size_t i = 0; i < whole.n; i++) {
         const bool final = strcmp(a[i].role, "final") == 0;
-        cr_expect_str_eq(a[i].case_id, b[i].case_id);
-        cr_expect_eq(a[i].lr, b[i].lr);
         cr_expect_eq(a[i].steps, final ? 40 : 20);
         cr_expect_str_eq(a[i].rate_of, strcmp(a[i].contender, "alibi") == 0 ? "rope" : "");
         best = final ? a[i].lr : best;

@@ -2,25 +2,10 @@
  *
  * bench study of memory tasks: its rows are returns that bench eval gives again, the chosen rate is
  * that of the largest one, and a killed study goes on to the same rows. */
-#include "tests/support/program.h"
+#include "study_runs.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
-
-#include <math.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void make_study(void);
-
-static void make_all(void)
-{
-    folder_make();
-    make_study();
-}
-
-TestSuite(study_tasks, .init = make_all, .fini = folder_remove, .timeout = 240);
 
 /* Two rates of which one learns nothing; episodes of 4 steps, and of 6 in segments of 4. */
 enum { JOBS = 2 * (2 + 3 + 2 + 3), EPISODES = 200 };
@@ -33,8 +18,11 @@ enum { JOBS = 2 * (2 + 3 + 2 + 3), EPISODES = 200 };
 
 static void make_study(void)
 {
-    MUST(file_replace(in_folder("tasks.study"), STUDY, strlen(STUDY), &failure));
+    folder_make();
+    folder_put_text("tasks.study", STUDY);
 }
+
+TestSuite(study_tasks, .init = make_study, .fini = folder_remove, .timeout = 240);
 
 static void run_whole(const char *out)
 {
@@ -95,39 +83,13 @@ Test(study_tasks, rows_and_verdicts)
     cr_expect(!strstr(again.out.data, " nats"), "%s", again.out.data);
 }
 
-static int by_case(const void *a, const void *b)
-{
-    return strcmp(((const struct study_row *)a)->case_id, ((const struct study_row *)b)->case_id);
-}
-
 Test(study_tasks, killed_and_continued)
 {
     if (SANITIZED)
         cr_skip_test("minutes, and the other test of this suite runs the same code");
     run_whole("whole");
-    for (int i = 0; i < 2; i++) {
-        struct program p =
-            start_bench(i == 0 ? "study tasks.study --out r" : "study --resume --out r");
-        cr_assert(wait_for_text(&p, i == 0 ? "[3/" : "[9/"));
-        kill(p.pid, SIGKILL);
-        finish_bench(&p);
-    }
-    must_bench("study --resume --out r");
-    struct rows a = must_read("whole/latest", TABLE_STUDY);
-    struct rows b = must_read("r/latest", TABLE_STUDY);
-    cr_assert_eq(a.n, JOBS);
-    cr_assert_eq(b.n, JOBS);
-    qsort(a.row, a.n, sizeof(struct study_row), by_case);
-    qsort(b.row, b.n, sizeof(struct study_row), by_case);
-    for (size_t i = 0; i < a.n; i++) {
-        const struct study_row *const x = (struct study_row *)a.row + i, *const y =
-                                                                             (struct study_row *)
-                                                                                 b.row +
-                                                                             i;
-        cr_expect_str_eq(x->case_id, y->case_id);
-        cr_expect(x->lr == y->lr && x->valid_return == y->valid_return && x->solved == y->solved);
-        cr_expect(memcmp(&x->test_return, &y->test_return, sizeof(double)) == 0);
-    }
+    kill_and_go_on("tasks.study", (const char *const[]){"[3/", "[9/"}, 2, 0);
+    expect_same_rows("whole/latest", "r/latest", JOBS);
 }
 
 Test(study_tasks, a_dry_run_says_how_long)
