@@ -53,21 +53,28 @@ static void write_interleaved(struct rundir *r, int disturbed)
     }
 }
 
-static void make_run(struct rundir *r, int disturbed)
+/* A run of these cases in as many rounds. */
+static void write_cases(struct rundir *r, const struct made_case *const *c, int n, int rounds)
 {
     made_open(r, "aaaa");
-    made_row(r, &base, "host", "ok", "", 100);
-    made_row(r, &other, "host", "ok", "", 200);
-    write_interleaved(r, disturbed);
-    made_close(r, "host", "CPU");
+    for (int i = 0; i < n; i++)
+        made_row(r, c[i], "host", "ok", "", 100);
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < n; i++)
+            made_sample(r, c[i]->id, round, c[i]->ns, 0);
 }
+#define CASES(...)                                                                                 \
+    (const struct made_case *const[]){__VA_ARGS__},                                                \
+        ARRAY_LEN(((const struct made_case *const[]){__VA_ARGS__}))
 
 Test(compare, axis_pairs_by_round)
 {
     struct rundir dir;
 
-    make_run(&dir, 4);
-    struct run r = must_run(dir.path);
+    write_cases(&dir, CASES(&base), 0);
+    made_row(&dir, &other, "host", "ok", "", 200);
+    write_interleaved(&dir, 4);
+    struct run r = made_read(&dir);
     struct comparisons c = by_backend(&r);
     cr_assert_eq(c.n, 1);
     const struct comparison *one = &c.v[0];
@@ -99,15 +106,11 @@ Test(compare, one_base_has_one_time)
     static const struct made_case third = {"v", "three", "4444", 128, 1500};
     struct rundir dir;
 
-    made_open(&dir, "aaaa");
-    made_row(&dir, &base, "host", "ok", "", 100);
-    made_row(&dir, &other, "host", "ok", "", 200);
-    made_row(&dir, &third, "host", "ok", "", 300);
+    write_cases(&dir, CASES(&base, &other, &third), 0);
     write_interleaved(&dir, 6);
     for (int round = 0; round < 20; round++)
         made_sample(&dir, third.id, round, third.ns * (1 + 0.5 * round), round > 15);
-    made_close(&dir, "host", "CPU");
-    struct run r = must_run(dir.path);
+    struct run r = made_read(&dir);
     const struct comparisons c = by_backend(&r);
     cr_assert_eq(c.n, 2);
     cr_expect_neq(c.v[0].change.median[BEFORE], c.v[1].change.median[BEFORE]);
@@ -122,14 +125,11 @@ Test(compare, cases_measured_alone_are_no_pairs)
 {
     struct rundir dir;
 
-    made_open(&dir, "aaaa");
-    made_row(&dir, &base, "host", "ok", "", 100);
-    made_row(&dir, &other, "host", "ok", "", 100);
+    write_cases(&dir, CASES(&base, &other), 0);
     for (int k = 0; k < 2; k++)
         for (int round = 0; round < 10; round++)
             made_sample(&dir, k ? other.id : base.id, round, k ? 1200 : 1000, 0);
-    made_close(&dir, "host", "CPU");
-    struct run r = must_run(dir.path);
+    struct run r = made_read(&dir);
     const struct comparisons c = by_backend(&r);
     cr_expect(c.n == 1 && c.v[0].change.basis == BASIS_MOMENTS);
     HAS(c.v[0].note, "not measured together");
@@ -141,11 +141,8 @@ Test(compare, axis_that_cannot_tell_rows_apart)
     struct rundir dir;
     struct comparisons c = {0};
 
-    made_open(&dir, "aaaa");
-    made_row(&dir, &base, "host", "ok", "", 1);
-    made_row(&dir, &twin, "host", "ok", "", 1);
-    made_close(&dir, "host", "CPU");
-    struct run r = must_run(dir.path);
+    write_cases(&dir, CASES(&base, &twin), 0);
+    struct run r = made_read(&dir);
     REFUSED(compare_axis(&c, &r, "backend", "one", 0.02, 1, &failure), E_USAGE,
             "more than one row");
     comparisons_free(&c);
@@ -171,15 +168,7 @@ static void make_second(struct rundir *r, double ns, int64_t arena, const char *
 
 static void make_first(struct rundir *r)
 {
-    made_open(r, "aaaa");
-    made_row(r, &base, "host", "ok", "", 100);
-    made_row(r, &longer, "host", "ok", "", 100);
-    made_row(r, &other, "host", "ok", "", 100);
-    for (int i = 0; i < 15; i++) {
-        made_sample(r, base.id, i, 1000, 0);
-        made_sample(r, longer.id, i, 1000, 0);
-        made_sample(r, other.id, i, 1000, 0);
-    }
+    write_cases(r, CASES(&base, &longer, &other), 15);
     made_close(r, "host", "CPU");
 }
 
@@ -209,7 +198,7 @@ Test(compare, exact_numbers)
         made_open(&dir[s], "aaaa");
         made_row(&dir[s], &base, "host", "ok", "", s ? 101 : 100);
         for (int i = 0; i < 9; i++)
-            made_sample(&dir[s], base.id, i, 1000, 0);
+            made_sample(&dir[s], base.id, i, base.ns, 0);
         made_perplexity(&dir[s], &base, "w1", s ? 1.50009 : 1.5);   /* within 1e-4 */
         made_perplexity(&dir[s], &longer, "w1", s ? 1.50011 : 1.5); /* beyond */
         made_perplexity(&dir[s], &other, s ? "w2" : "w1", 1.5);     /* other weights: no pair */
@@ -367,9 +356,7 @@ Test(compare, nothing_in_common)
     struct rundir dir[2];
 
     for (int s = 0; s < 2; s++) {
-        made_open(&dir[s], "aaaa");
-        made_row(&dir[s], s ? &base : &longer, "host", "ok", "", 1);
-        made_sample(&dir[s], s ? base.id : longer.id, 0, 1000, 0);
+        write_cases(&dir[s], CASES(s ? &base : &longer), 1);
         made_close(&dir[s], "host", "CPU");
     }
     bench_exits(77, NULL, "compare %s %s", dir[0].path, dir[1].path);
@@ -437,15 +424,10 @@ Test(compare, with_the_run_before)
         const char *name;
         bool longer; /* has a case more */
     } runs[] = {{"1", true}, {"2", true}, {"3", false}, {"4", true}, {"5", false}};
-    struct rundir dir;
 
     for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
-        made_open(&dir, "aaaa");
-        made_row(&dir, &base, "host", "ok", "", 100);
-        if (runs[i].longer)
-            made_row(&dir, &longer, "host", "ok", "", 100);
-        made_close(&dir, "host", "CPU");
-        cr_assert_eq(rename(dir.path, in_folder(runs[i].name)), 0);
+        made_cases(runs[i].name, "CPU", (const struct made_case[]){base, longer},
+                   1 + runs[i].longer);
     }
     shell_exits(0, "note: compared with ./2, the run before that has its cases",
                 "ln -sf 4 latest; \"$BENCH\" compare latest --format csv");

@@ -166,7 +166,6 @@ static void write_clock(const char *name, double ns, const char *more)
 Test(gate, of_a_program_with_itself)
 {
     write_clock("old", 1e6, "");
-
     bench_exits(0, "gate: 1 case, 0 slower, 0 faster, 1 same, 0 unclear",
                 "gate --exec old=old --exec new=old --summary s.md " ONE_CASE);
     struct ran r = run_shell("cat s.md");
@@ -190,7 +189,6 @@ Test(gate, finds_slower_and_faster)
 {
     write_clock("old", 1e6, "");
     write_clock("slow", 1.07e6, "");
-
     bench_exits(3, "slower in the second round",
                 "gate --exec old=old --exec new=slow --summary s.md " ONE_CASE);
     struct ran r = run_shell("cat s.md");
@@ -199,16 +197,10 @@ Test(gate, finds_slower_and_faster)
     bench_exits(0, "1 same", "gate --threshold 8 --exec old=old --exec new=slow " ONE_CASE);
     r = must_bench("compare --exec old=old --exec new=slow " ONE_CASE);
     HAS(r.out.data, "7.000");
-}
-
-/* The same program linked again is 4 % slower: what is 7 % slower may be layout. */
-Test(gate, again_is_the_old_program_linked_once_more)
-{
-    write_clock("old", 1e6, "");
+    /* The same program linked again is 4 % slower: what is 7 % slower may be layout. */
     write_clock("again", 1.04e6, "");
-    write_clock("slow", 1.07e6, "");
-    const struct ran r = bench_exits(
-        0, "1 same", "gate --exec old=old --exec new=slow --exec again=again " ONE_CASE);
+    r = bench_exits(0, "1 same",
+                    "gate --exec old=old --exec new=slow --exec again=again " ONE_CASE);
     HAS(r.out.data, ",same,12,");
 }
 
@@ -226,28 +218,18 @@ Test(gate, what_does_not_repeat_is_unclear)
                 "rm launch*; \"$BENCH\" gate --strict --exec old=old --exec new=moody " ONE_CASE);
 }
 
-Test(gate, more_bytes_are_a_regression)
+Test(gate, more_bytes_wrong_numbers_and_a_program_that_dies)
 {
     write_clock("old", 1e6, "");
-    write_clock("fat", 1e6, "    if w[0] == 'arena_bytes':\n        w[1] = '4321'\n");
-    struct ran r = bench_exits(3, NULL, "gate --exec old=old --exec new=fat " ONE_CASE);
+    write_clock("new", 1e6, "    if w[0] == 'arena_bytes':\n        w[1] = '4321'\n");
+    struct ran r = bench_exits(3, NULL, "gate --exec old=old --exec new=new " ONE_CASE);
     HAS(r.out.data, "arena", "changed");
-}
-
-Test(gate, wrong_numbers_outrank_everything)
-{
-    write_clock("old", 1e6, "");
-    write_clock("wrong", 2e6, "    if w[0] == 'max_rel_err':\n        w[1] = '0.5'\n");
-    struct ran r = bench_exits(5, NULL, "gate --exec old=old --exec new=wrong " ONE_CASE);
+    /* Wrong numbers outrank everything. */
+    write_clock("new", 2e6, "    if w[0] == 'max_rel_err':\n        w[1] = '0.5'\n");
+    r = bench_exits(5, NULL, "gate --exec old=old --exec new=new " ONE_CASE);
     HAS(r.out.data, "new max_rel_err");
-}
-
-Test(gate, a_program_that_dies_is_a_failure)
-{
-    write_clock("old", 1e6, "");
-    write_program("dead", "    sys.exit(9)\n");
-
-    bench_exits(1, NULL, "gate --exec old=old --exec new=dead " ONE_CASE);
+    write_program("new", "    sys.exit(9)\n");
+    bench_exits(1, NULL, "gate --exec old=old --exec new=new " ONE_CASE);
 }
 
 Test(gate, refuses)
@@ -277,9 +259,8 @@ Test(gate, refuses)
         {2, "compare --exec old=/bin/true --axis backend", "it reads no runs"},
     };
 
-    for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
         bench_exits(faults[i].code, faults[i].says, "%s", faults[i].words);
-    }
 }
 
 /* Any two command lines, with blanks, commas and quotes. */

@@ -2,6 +2,7 @@
  *
  * CPU quotas below a root of the test's own, as systemd, Docker and Slurm lay them out. */
 #include "harness/machine/quota.h"
+#include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
 #include <math.h>
@@ -11,15 +12,8 @@ TestSuite(quota, .init = folder_make, .fini = folder_remove, .timeout = 240);
 /* A file below the root, and the folders to it. */
 static void put(const char *path, const char *text)
 {
-    char command[2 * FILE_PATH];
-
-    const char *const whole = in_folder(path);
-    snprintf(command, sizeof(command), "mkdir -p \"$(dirname '%s')\"", whole);
-    cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
-    FILE *const f = fopen(whole, "w");
-    cr_assert_not_null(f);
-    fputs(text, f);
-    cr_assert_eq(fclose(f), 0);
+    must_shell("mkdir -p \"$(dirname '%s')\"", path);
+    folder_put_text(path, text);
 }
 
 #define MOUNT_2 "30 25 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
