@@ -34,19 +34,17 @@ static struct attn core_shaw(void) /* clip 1 */
 
 Test(cost, visible_pairs)
 {
-    struct attn a = core();
+    static const struct {
+        int window, pairs;
+        bool both;
+    } cases[] = {{0, 18, false},   {1, 3, false}, {6, 17 /* 5 + 6 + 6 */, false},
+                 {100, 18, false}, {0, 21, true}, {2, 9 /* 4, 3, 2: later keys, too */, true}};
 
-    cr_expect_eq(attn_pairs(&a, 0), 18);
-    a.window = 1;
-    cr_expect_eq(attn_pairs(&a, 0), 3);
-    a.window = 6; /* 5 + 6 + 6 */
-    cr_expect_eq(attn_pairs(&a, 0), 17);
-    a.window = 100;
-    cr_expect_eq(attn_pairs(&a, 0), 18);
-    a.window = 0, a.causal = false;
-    cr_expect_eq(attn_pairs(&a, 0), 21);
-    a.window = 2; /* 4, 3, 2: later keys are seen too */
-    cr_expect_eq(attn_pairs(&a, 0), 9);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct attn a = core();
+        a.window = cases[i].window, a.causal = !cases[i].both;
+        cr_expect_eq(attn_pairs(&a, 0), cases[i].pairs, "case %zu", i);
+    }
 }
 
 Test(cost, flop_of_the_core)
@@ -212,36 +210,36 @@ static double layer_flop(const char *variant, const char *gate, enum mem_kind ki
  * only; FFN: 4 B L D F = 1344. */
 Test(cost, flop_of_a_layer)
 {
-    cr_expect_eq(layer_flop("xl", NULL, MEM_HIDDEN), 2160 + 1920 + 4480 + 1344);
-    cr_expect_eq(layer_flop("xl", NULL, MEM_KV), 2160 + 1920 + 1920 + 1344);
-    cr_expect_eq(layer_flop("shaw", NULL, MEM_HIDDEN), 2064 + 1920 + 4480 + 1344);
-    cr_expect_eq(layer_flop("shaw", NULL, MEM_KV), 2064 + 1920 + 1920 + 1344);
-    /* The whole window of 7: P = 28, 4 B H P d = 2240, 8 B 7 D H d = 8960, 4 B 7 D F = 3136. */
-    cr_expect_eq(layer_flop("vanilla", NULL, MEM_RECOMPUTE), 2240 + 8960 + 3136);
-}
+    enum { XL = 2160 + 1920 + 4480 + 1344, GATE = 384 };
+    static const struct {
+        const char *variant, *gate;
+        enum mem_kind kind;
+        double flop;
+    } cases[] = {
+        {"xl", NULL, MEM_HIDDEN, XL},
+        {"xl", NULL, MEM_KV, 2160 + 1920 + 1920 + 1344},
+        {"shaw", NULL, MEM_HIDDEN, 2064 + 1920 + 4480 + 1344},
+        {"shaw", NULL, MEM_KV, 2064 + 1920 + 1920 + 1344},
+        /* The whole window of 7: P = 28, 4 B H P d = 2240, 8 B 7 D H d = 8960, 4 B 7 D F = 3136. */
+        {"vanilla", NULL, MEM_RECOMPUTE, 2240 + 8960 + 3136},
+        /* Two gates per layer, B L D^2 = 384. */
+        {"gtrxl", "residual", MEM_HIDDEN, XL},
+        {"gtrxl", "input", MEM_HIDDEN, XL + 4 * GATE},
+        {"gtrxl", "output", MEM_HIDDEN, XL + 4 * GATE},
+        {"gtrxl", "highway", MEM_HIDDEN, XL + 4 * GATE},
+        {"gtrxl", "sigtanh", MEM_HIDDEN, XL + 8 * GATE},
+        {"gtrxl", "gru", MEM_HIDDEN, XL + 24 * GATE},
+        /* Residual weights cost nothing, a second feed-forward as much as the first; the order does not
+         * matter. */
+        {"rezero", NULL, MEM_HIDDEN, XL},
+        {"sandwich", NULL, MEM_HIDDEN, XL},
+        {"macaron", NULL, MEM_HIDDEN, XL + 1344},
+    };
 
-/* Two gates per layer, B L D^2 = 384. */
-Test(cost, flop_of_gates)
-{
-    const double rest = 2160 + 1920 + 4480 + 1344;
-
-    cr_expect_eq(layer_flop("gtrxl", "residual", MEM_HIDDEN), rest);
-    cr_expect_eq(layer_flop("gtrxl", "input", MEM_HIDDEN), rest + 4 * 384);
-    cr_expect_eq(layer_flop("gtrxl", "output", MEM_HIDDEN), rest + 4 * 384);
-    cr_expect_eq(layer_flop("gtrxl", "highway", MEM_HIDDEN), rest + 4 * 384);
-    cr_expect_eq(layer_flop("gtrxl", "sigtanh", MEM_HIDDEN), rest + 8 * 384);
-    cr_expect_eq(layer_flop("gtrxl", "gru", MEM_HIDDEN), rest + 24 * 384);
-}
-
-/* Residual weights cost nothing, a second feed-forward as much as the first; the order does not
- * matter. */
-Test(cost, flop_of_wirings)
-{
-    const double xl = 2160 + 1920 + 4480 + 1344;
-
-    cr_expect_eq(layer_flop("rezero", NULL, MEM_HIDDEN), xl);
-    cr_expect_eq(layer_flop("sandwich", NULL, MEM_HIDDEN), xl);
-    cr_expect_eq(layer_flop("macaron", NULL, MEM_HIDDEN), xl + 1344);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const double flop = layer_flop(cases[i].variant, cases[i].gate, cases[i].kind);
+        cr_expect_eq(flop, cases[i].flop, "case %zu, %s: %g", i, cases[i].variant, flop);
+    }
 }
 
 Test(cost, flop_of_a_model)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Cases with narrower weights: what is stored, what is computed, and who cannot. */
+#include "beside_ref.h"
 #include "harness/worker/workload.h"
-#include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/sanitized.h"
-#include "tests/support/started_job.h"
 
 #include <math.h>
 #include <string.h>
@@ -96,8 +95,7 @@ Test(job_dtype, rows_are_rounded_where_it_is_asked_for)
             cr_expect_eq(wide.arena.part[PART_WEIGHTS], rounded.arena.part[PART_WEIGHTS]);
             cr_expect(memcmp(wide.out, rounded.out, wide.n_out * sizeof(float)) != 0, "%s",
                       other->repro);
-            const struct agreement a = agree(rounded.out, wide.out, wide.n_out, job_bound(other));
-            cr_expect(a.within, "%s: %g", other->repro, a.max_rel);
+            expect_alike(&rounded, &wide);
             compared++;
         }
     }
@@ -113,6 +111,7 @@ TEST_EACH(int *b, job_dtype, backends_agree, every_narrow_backend(), .timeout = 
 
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", backends[*b]->name);
+    const struct engine g = open_engine(backends[*b]->name, 1);
     struct plan p = planned(
         "-w attn,layer,segment -V all -b %s --dtype bf16,q8,q4,q4_1 --act-dtype f32,q8 " SMALL,
         backends[*b]->name);
@@ -120,26 +119,10 @@ TEST_EACH(int *b, job_dtype, backends_agree, every_narrow_backend(), .timeout = 
     for (int i = 0; i < p.n; i++) {
         if (!sampled((size_t)i, 7))
             continue;
-        const struct bench_case *const c = &p.cases[i];
-        struct bench_case like = *c;
-        struct job j, ref;
-        struct err e = {""};
-        const enum status st = job_open(&j, c, &e);
-        if (j.engine.lacks[c->config.dtype] || st != OK) {
-            cr_expect_eq(st, E_UNSUPPORTED, "%s: %s", c->repro, e.msg);
-            HAS(e.msg, "unsupported in ", "  -> ");
-            continue;
-        }
-        must_place(&j);
-        job_run(&j);
-        like.backend = &backend_ref;
-        must_start(&ref, &like);
-        job_run(&ref);
-        const struct agreement a = agree(j.out, ref.out, j.n_out, job_bound(c));
-        cr_expect(a.within, "%s: %g", c->repro, a.max_rel);
-        ran++;
+        struct job j;
+        ran +=
+            runs_as_reference(&j, &p.cases[i], g.lacks[p.cases[i].config.dtype], "unsupported in ");
     }
-    const struct engine g = open_engine(backends[*b]->name, 1);
     const bool has_one = !g.lacks[ELEM_BF16] || !g.lacks[ELEM_Q8];
     cr_expect_eq(ran > (SANITIZED ? 0 : 100), has_one, "%d of %d ran", ran, p.n);
 }
@@ -149,21 +132,19 @@ Test(job_dtype, cases_that_have_no_such_weights)
     static const struct {
         const char *line, *why;
     } cases[] = {
-        {"-w attn -V vanilla -b ref --dtype q8 ", "unsupported: attention alone has no weights"},
-        {"-w train -V xl -b ref --dtype q8 ",
+        {SMALL "-w attn -V vanilla -b ref --dtype q8",
+         "unsupported: attention alone has no weights"},
+        {SMALL "-w train -V xl -b ref --dtype q8",
          "unsupported: weights are not trained in 8 bits or 4"},
-        {"-w attn -V vanilla -b ref --dtype q4 ", "unsupported: attention alone has no weights"},
-        {"-w attn -V vanilla -b ref --dtype q4_1 ", "unsupported: attention alone has no weights"},
-        {"-w attn --phase fwd_bwd -V xl -b ref --dtype bf16 ",
+        {SMALL "-w attn -V vanilla -b ref --dtype q4",
+         "unsupported: attention alone has no weights"},
+        {SMALL "-w attn -V vanilla -b ref --dtype q4_1",
+         "unsupported: attention alone has no weights"},
+        {SMALL "-w attn --phase fwd_bwd -V xl -b ref --dtype bf16",
          "unsupported: attention is trained in f32"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[256];
-        snprintf(line, sizeof(line), "%s" SMALL, cases[i].line);
-        struct plan p = planned("%s", line);
-        cr_assert_eq(p.n, 1);
-        cr_assert_not_null(p.cases[0].unsupported, "%s", line);
-        cr_expect_str_eq(p.cases[0].unsupported, cases[i].why);
+        expect_unsupported(cases[i].line, cases[i].why);
     }
 }

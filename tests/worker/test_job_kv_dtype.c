@@ -2,10 +2,9 @@
  *
  * Cases whose cached keys and values are narrower than f32: what is stored, what is computed, and
  * who cannot. */
+#include "beside_ref.h"
 #include "harness/worker/job.h"
-#include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
-#include "tests/support/started_job.h"
 
 #include <string.h>
 
@@ -27,11 +26,8 @@ Test(job_kv_dtype, cache_takes_its_bytes)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const size_t layers = strstr(cases[i].line, "-w layer") ? 1 : 2;
-        char line[256];
-        snprintf(line, sizeof(line), SMALL "%s --mem 9 -b ref --kv-dtype f32,bf16,q8",
-                 cases[i].line);
-        struct plan p = planned("%s", line);
-        cr_assert_eq(p.n, KV_TYPES, "%s", line);
+        struct plan p = planned(SMALL "%s --mem 9 -b ref --kv-dtype f32,bf16,q8", cases[i].line);
+        cr_assert_eq(p.n, KV_TYPES, "%s", cases[i].line);
         for (int n = 0; n < KV_TYPES; n++) {
             struct job j;
             must_start(&j, &p.cases[n]);
@@ -60,10 +56,8 @@ Test(job_kv_dtype, rounding_is_small_and_there)
         must_start(&narrow, &p.cases[i]);
         job_run(&f32);
         job_run(&narrow);
-        const struct bound bound = job_bound(&p.cases[i]);
-        cr_expect_leq(bound.rel, elem == ELEM_Q8 ? 4 * 0x1p-8 : 2 * 0x1p-8);
-        const struct agreement a = agree(narrow.out, f32.out, f32.n_out, bound);
-        cr_expect(a.within, "%s: %g", p.cases[i].repro, a.max_rel);
+        cr_expect_leq(job_bound(&p.cases[i]).rel, elem == ELEM_Q8 ? 4 * 0x1p-8 : 2 * 0x1p-8);
+        expect_alike(&narrow, &f32);
         cr_expect(memcmp(f32.out, narrow.out, f32.n_out * sizeof(float)) != 0, "%s",
                   p.cases[i].repro);
     }
@@ -83,25 +77,11 @@ TEST_EACH(int *b, job_kv_dtype, backends_agree, every_narrow_backend(), .timeout
         plan_drop_unsupported(&p);
         for (int i = 0; i < p.n; i++) {
             const struct bench_case *const c = &p.cases[i];
-            struct bench_case like = *c;
-            struct job j, ref;
-            struct err e = {""};
+            struct job j;
             if (c->config.kv_dtype == ELEM_F32) /* it has no such choice */
                 continue;
-            const enum status st = job_open(&j, c, &e);
-            if (st != OK) {
-                cr_expect_eq(st, E_UNSUPPORTED, "%s: %s", c->repro, e.msg);
-                HAS(e.msg, elem_name[c->config.kv_dtype], "  -> ");
-                job_close(&j);
+            if (!runs_as_reference(&j, c, false, elem_name[c->config.kv_dtype]))
                 continue;
-            }
-            must_place(&j);
-            job_run(&j);
-            like.backend = &backend_ref;
-            must_start(&ref, &like);
-            job_run(&ref);
-            const struct agreement a = agree(j.out, ref.out, j.n_out, job_bound(c));
-            cr_expect(a.within, "%s: %g", c->repro, a.max_rel);
             cr_expect_eq(j.arena.part[PART_MEMORY], job_predicted_bytes(&j), "%s", c->repro);
             ran++;
         }
@@ -112,21 +92,16 @@ TEST_EACH(int *b, job_kv_dtype, backends_agree, every_narrow_backend(), .timeout
 
 Test(job_kv_dtype, cases_that_cache_nothing)
 {
+#define CACHE_NOTHING                                                                              \
+    "-V xl -b ref --mem-kind hidden --kv-dtype bf16 --seq 6 --mem 9 --d-model 40 --heads 4 "       \
+    "--layers 2 "
     static const struct {
         const char *line, *why;
     } cases[] = {
-        {"-w layer --mem-kind hidden -V xl ", "unsupported: no keys and values are cached"},
-        {"-w train --mem-kind hidden -V xl ", "unsupported: training reads keys and values as f32"},
+        {CACHE_NOTHING "-w layer", "unsupported: no keys and values are cached"},
+        {CACHE_NOTHING "-w train", "unsupported: training reads keys and values as f32"},
     };
 
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[256];
-        snprintf(line, sizeof(line),
-                 "%s -b ref --kv-dtype bf16 --seq 6 --mem 9 --d-model 40 --heads 4 --layers 2",
-                 cases[i].line);
-        struct plan p = planned("%s", line);
-        cr_assert_eq(p.n, 1);
-        cr_assert_not_null(p.cases[0].unsupported, "%s", line);
-        cr_expect_str_eq(p.cases[0].unsupported, cases[i].why);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        expect_unsupported(cases[i].line, cases[i].why);
 }

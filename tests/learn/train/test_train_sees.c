@@ -17,8 +17,10 @@ TestSuite(train_sees, .init = folder_make, .fini = folder_remove, .timeout = 120
 #define UINT16 "--tokens-type uint16"
 
 /* With weights that no step changes. */
-static void begin(struct trainer *t, struct options *o, const char *line)
+static struct trainer *begun(const char *line)
 {
+    struct options *const o = room(1, sizeof(*o));
+    struct trainer *const t = room(1, sizeof(*t));
     char words[3 * FILE_PATH];
 
     cr_assert_lt(snprintf(words, sizeof(words),
@@ -29,6 +31,7 @@ static void begin(struct trainer *t, struct options *o, const char *line)
     training_settle(o);
     o->lr = 0;
     training_open(t, o);
+    return t;
 }
 
 /* 4000 ids below 60, of models with as many tokens. */
@@ -64,20 +67,18 @@ Test(train_sees, what_validation_does)
 
     put_ids();
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct options o;
-        struct trainer t;
         char line[2 * FILE_PATH] = "--seq 8 --batch 1 ";
         double sum = 0;
         snprintf(line + strlen(line), sizeof(line) - strlen(line), lines[i], folder);
-        begin(&t, &o, line);
-        t.text.n = t.valid.n = (size_t)(SEGMENTS * t.L + 1);
-        t.valid = t.text;
-        t.valid_corpus.generated = false; /* nothing is known of this text */
+        struct trainer *const t = begun(line);
+        t->text.n = t->valid.n = (size_t)(SEGMENTS * t->L + 1);
+        t->valid = t->text;
+        t->valid_corpus.generated = false; /* nothing is known of this text */
         for (int round = 0; round < 2; round++) {
             sum = 0;
             for (int k = 0; k < SEGMENTS; k++)
-                sum += trainer_step(&t, 0).loss / SEGMENTS;
-            const double want = trainer_validate(&t).nll;
+                sum += trainer_step(t, 0).loss / SEGMENTS;
+            const double want = trainer_validate(t).nll;
             cr_expect_float_eq(sum, want, 1e-6 * want, "%s, round %d: %.9g, %.9g", line, round, sum,
                                want);
         }
@@ -93,22 +94,20 @@ Test(train_sees, the_pairs_that_validation_does)
 
     for (size_t i = 0; i < ARRAY_LEN(variants_of_pairs); i++)
         for (int batch = 1; batch <= 3; batch++) {
-            struct options o;
-            struct trainer t;
             char line[256];
             snprintf(line, sizeof(line),
                      "--objective seq2seq --corpus reverse:n=4,alphabet=7 --batch %d --layers 1 "
                      "--d-model 16 --heads 2 --variant %s",
                      batch, variants_of_pairs[i]);
-            begin(&t, &o, line);
-            t.pairs.n = PAIRS;
-            t.valid = t.text;
-            t.valid.n = PAIRS * PERIOD + PERIOD - 1; /* the last one is not whole */
-            const double want = trainer_validate(&t).nll;
+            struct trainer *const t = begun(line);
+            t->pairs.n = PAIRS;
+            t->valid = t->text;
+            t->valid.n = PAIRS * PERIOD + PERIOD - 1; /* the last one is not whole */
+            const double want = trainer_validate(t).nll;
             for (int round = 0; round < 2; round++) {
                 double sum = 0;
                 for (int k = 0; k < PAIRS / batch; k++)
-                    sum += trainer_step(&t, 0).loss * batch / PAIRS;
+                    sum += trainer_step(t, 0).loss * batch / PAIRS;
                 cr_expect_float_eq(sum, want, 1e-6 * want, "%s, round %d: %.9g, %.9g", line, round,
                                    sum, want);
             }
@@ -123,27 +122,25 @@ Test(train_sees, as_many_hidden_tokens_as_asked)
     enum { L = 24, N = 4 * L + 8 };
 
     for (size_t i = 0; i < ARRAY_LEN(shares); i++) {
-        struct options o;
-        struct trainer t;
         char line[256];
         double sum = 0, hidden = 0;
         snprintf(line, sizeof(line),
                  "--objective mlm --seq %d --batch 2 --mask-share %g" OURS "bert", (int)L,
                  shares[i]);
-        begin(&t, &o, line);
-        t.valid.n = N;
-        const double got = trainer_validate(&t).nll;
+        struct trainer *const t = begun(line);
+        t->valid.n = N;
+        const double got = trainer_validate(t).nll;
         for (int w = 0; w * L < N - 1; w++) {
             const int n = w * L + L < N - 1 ? L : N - 1 - w * L;
             const int count = masked_count(shares[i], n);
             int32_t tokens[L], at[L], was[L];
             float nll[L];
             for (int k = 0; k < n; k++)
-                tokens[k] = t.valid.at[w * L + k];
-            masked_hide(count, MASKED_SCORED, (uint64_t)w, t.lm.c.V - 1, tokens, n, at, was);
-            t.valid_lm.picked = at;
-            t.valid_lm.n_picked = count;
-            lm_forward(&t.valid_lm, &t.engine, tokens, 1, n, n, was, nll);
+                tokens[k] = t->valid.at[w * L + k];
+            masked_hide(count, MASKED_SCORED, (uint64_t)w, t->lm.c.V - 1, tokens, n, at, was);
+            t->valid_lm.picked = at;
+            t->valid_lm.n_picked = count;
+            lm_forward(&t->valid_lm, &t->engine, tokens, 1, n, n, was, nll);
             for (int k = 0; k < count; k++)
                 sum += (double)nll[k];
             hidden += count;
@@ -164,19 +161,18 @@ Test(train_sees, every_pattern_of_train_only)
                                            {"final_ln*", "layers.0.*", "*.attn.*"}};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        struct options o;
-        struct trainer t;
         char line[512] = "--seq 8 --mem 0 --batch 2 --train-only ";
         for (int k = 0; k < 3 && lists[i][k]; k++)
             snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s%s", k ? "," : "",
                      lists[i][k]);
         strcat(line, OURS "llama");
-        begin(&t, &o, line);
-        for (int p = 0; p < t.lm.params.n; p++) {
+        struct trainer *const t = begun(line);
+        for (int p = 0; p < t->lm.params.n; p++) {
             bool covered = false;
             for (int k = 0; k < 3 && lists[i][k]; k++)
-                covered = covered || fnmatch(lists[i][k], t.lm.params.v[p].name, 0) == 0;
-            cr_expect_eq(!t.lm.params.v[p].frozen, covered, "%s: %s", line, t.lm.params.v[p].name);
+                covered = covered || fnmatch(lists[i][k], t->lm.params.v[p].name, 0) == 0;
+            cr_expect_eq(!t->lm.params.v[p].frozen, covered, "%s: %s", line,
+                         t->lm.params.v[p].name);
         }
     }
 }
