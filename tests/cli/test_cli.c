@@ -3,7 +3,6 @@
  * The command line for users: which output goes to which stream, the answer to every mistake, and
  * the exit code for scripts. */
 #include "tests/support/json.h"
-#include "tests/support/kept.h"
 #include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"

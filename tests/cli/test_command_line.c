@@ -5,8 +5,6 @@
 #include "tests/support/failure.h"
 #include "tests/support/random_word.h"
 
-#include <stdlib.h>
-
 Test(command_line, words_arrive_as_they_were)
 {
     char *argv[] = {"bench", "train", "--ckpt",   "a \"quoted\" 'name' # of a file",

@@ -7,8 +7,6 @@
 #include "tests/support/random_word.h"
 #include "tests/support/tmp_folder.h"
 
-#include <string.h>
-
 TestSuite(option_words, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { LINES = 400, WORDS = 8, SIZE = 24 };

@@ -5,7 +5,6 @@
 
 #include "tests/support/program.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

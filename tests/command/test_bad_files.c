@@ -7,6 +7,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/table/must_rows.h"
 #include "variants/base/safetensors.h"
 
 #include <math.h>
@@ -114,25 +115,18 @@ static size_t tensor_at(const struct bytes *b, const char *tensor)
 
 #define GOLDEN "att_xl_mem.safetensors"
 
-static void change_golden(size_t (*where)(const struct bytes *b), float by)
+/* The first number of out.y is off. */
+static void change_golden(float by)
 {
     float x;
 
     copy_golden(GOLDEN);
     struct bytes b = folder_read(GOLDEN);
-    memcpy(&x, b.data + where(&b), sizeof(x));
+    const size_t at = tensor_at(&b, "out.y");
+    memcpy(&x, b.data + at, sizeof(x));
     x += by;
-    memcpy(b.data + where(&b), &x, sizeof(x));
+    memcpy(b.data + at, &x, sizeof(x));
     folder_put(GOLDEN, b.data, b.n);
-}
-
-static size_t first_output(const struct bytes *b) { return tensor_at(b, "out.y"); }
-
-Test(bad_files, a_golden_file_that_is_right)
-{
-    copy_golden(GOLDEN);
-    struct ran r = must_bench("check --golden . --backend ref");
-    HAS(r.out.data, "check: 1 file, ", ", 0 failed, ");
 }
 
 /* Kinds that only `golden` reads: left out of a folder, with a word; an error where nothing is left, or if
@@ -145,7 +139,8 @@ Test(bad_files, golden_files_of_other_kinds)
     HAS(r.out.data, "make golden");
     copy_golden(GOLDEN);
     r = must_bench("check --golden . --backend ref");
-    HAS(r.out.data, "check: 1 file, ", "1 file of other kinds skipped  -> `make golden`");
+    HAS(r.out.data, "check: 1 file, ", ", 0 failed, ",
+        "1 file of other kinds skipped  -> `make golden`");
     r = must_shell("${BENCH%%bench}golden check --golden . --backend ref");
     HAS(r.out.data, "check: 2 files, ");
     cr_expect(!strstr(r.out.data, "other kinds"), "%s", r.out.data);
@@ -153,12 +148,11 @@ Test(bad_files, golden_files_of_other_kinds)
 
 Test(bad_files, one_float_of_a_golden_file_is_wrong)
 {
-    change_golden(first_output, 0.5f);
+    change_golden(0.5f);
     struct ran r = bench_exits(5, NULL, "check --golden %s --backend ref", GOLDEN);
-    cr_expect(strstr(r.out.data, "FAILED   ref       " GOLDEN " out.y: error 0.5, limit ") ||
-                  strstr(r.out.data, "out.y: error 0."),
-              "%s", r.out.data);
-    HAS(r.out.data, GOLDEN, "check: 1 file, ");
+    HAS(r.out.data, "FAILED   ref       " GOLDEN " out.y: error 0.", "check: 1 file, ");
+    change_golden((float)(0.0 / 0.0)); /* no number */
+    bench_exits(5, NULL, "check --golden . --backend ref");
 }
 
 /* Every result as a row, the failed ones too; the summary is no row. */
@@ -166,7 +160,7 @@ Test(bad_files, results_of_check_as_rows)
 {
     static const char *const formats[] = {"csv", "jsonl", "md"};
 
-    change_golden(first_output, 0.5f);
+    change_golden(0.5f);
     for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
         int failed = 0, lines = 0;
         struct ran r = bench_exits(
@@ -182,19 +176,13 @@ Test(bad_files, results_of_check_as_rows)
     }
 }
 
-Test(bad_files, a_float_that_is_no_number)
-{
-    change_golden(first_output, (float)(0.0 / 0.0));
-    bench_exits(5, NULL, "check --golden . --backend ref");
-}
-
 /* The file at which a child dies is one failure. Those before it keep their lines and their numbers,
  * and those after it are checked. */
 Test(bad_files, a_golden_file_that_kills)
 {
     if (SANITIZED)
         cr_skip_test("the sanitizers' runtime has to be loaded first");
-    change_golden(first_output, 0.5f);
+    change_golden(0.5f);
     must_shell(
         "mv " GOLDEN
         " a.safetensors; cp a.safetensors d.safetensors; cp a.safetensors c_kills.safetensors");
@@ -202,14 +190,8 @@ Test(bad_files, a_golden_file_that_kills)
     struct ran r = shell_exits(5, NULL,
                                "exec env LD_PRELOAD=\"${BENCH%%/*}/dies.so\" DIES_AT=c_kills "
                                "\"$BENCH\" check --golden . --backend ref");
-    static const char *const lines[] = {
-        "a.safetensors out.y: error ",
-        "c_kills.safetensors: killed by SIGABRT",
-        "d.safetensors out.y: error ",
-        "check: 4 files, 30 tensors, 28 passed, 3 failed",
-    };
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-        cr_expect(strstr(r.out.data, lines[i]), "%s: %s", lines[i], r.out.data);
+    HAS(r.out.data, "a.safetensors out.y: error ", "c_kills.safetensors: killed by SIGABRT",
+        "d.safetensors out.y: error ", "check: 4 files, 30 tensors, 28 passed, 3 failed");
 }
 
 /* A bad file gives 7, unless a number is wrong as well. */
@@ -219,7 +201,7 @@ Test(bad_files, a_golden_file_cut_short)
     folder_put("bad.safetensors", "\x10\0\0\0\0\0\0\0{}", 10);
     struct ran r = bench_exits(7, NULL, "check --golden . --backend ref");
     HAS(r.out.data, "bad.safetensors", " 1 failed, ");
-    change_golden(first_output, 0.5f);
+    change_golden(0.5f);
     bench_exits(5, NULL, "check --golden . --backend ref");
 }
 
@@ -347,14 +329,9 @@ Test(bad_files, models_that_are_not_what_they_say)
                   "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
     cr_expect_neq(r.code, 0);
     expect_said(&r, "causal");
-}
-
-/* A span beside a table of biases. */
-Test(bad_files, a_model_whose_parts_do_not_compose)
-{
-    train("alibi");
+    train("alibi"); /* a span beside a table of biases does not compose */
     edit((struct edit){.key = "span_ramp", .value = "64"});
-    struct ran r = bench_exits(7, "x.safetensors", "eval --ckpt x.safetensors " SCORE);
+    r = bench_exits(7, "x.safetensors", "eval --ckpt x.safetensors " SCORE);
     expect_said(&r, "span");
 }
 
@@ -366,23 +343,19 @@ Test(bad_files, scores_that_are_not_finite)
         {.nudge = "layers.0.attn.q.weight", .by = INFINITY},
         {.nudge = "out.bias", .at = 7, .by = INFINITY},
     };
-    struct rows rows;
 
     train("xl");
     for (size_t i = 0; i < ARRAY_LEN(edits); i++) {
         edit(edits[i]);
         bench_exits(5, "score", "eval --ckpt x.safetensors " SCORE);
-        rows = must_read("r/latest", TABLE_PERPLEXITY);
-        const struct perplexity_row *const row = rows.row;
-        cr_assert_eq(rows.n, 1);
+        const struct perplexity_row *const row = must_rows("r/latest", TABLE_PERPLEXITY, 1);
         cr_expect_str_eq(row->status, "wrong");
         cr_expect(*row->status_detail && isnan(row->ppl) && isnan(row->nll_nats_per_token));
     }
     struct ran r =
         bench_exits(5, NULL, TINY "--variant xl --workload attn --ckpt x.safetensors " SCORE);
-    rows = must_read("r/latest", TABLE_PERPLEXITY);
-    cr_assert_eq(rows.n, 1);
-    cr_expect_str_eq(((const struct perplexity_row *)rows.row)->status, "wrong");
+    const struct perplexity_row *const row = must_rows("r/latest", TABLE_PERPLEXITY, 1);
+    cr_expect_str_eq(row->status, "wrong");
     bench_exits(5, NULL,
                 "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
                 "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);

@@ -3,12 +3,8 @@
  * What `bench check` leaves out: shapes that a variant excludes, types that its weights refuse. */
 #include "harness/command/check/finding.h"
 #include "harness/util/text_table.h"
-#include "tests/support/program.h"
 #include "tests/support/pty.h"
-#include "tests/support/tmp_folder.h"
 #include "variants/backends/backend.h"
-
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

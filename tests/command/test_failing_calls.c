@@ -7,8 +7,6 @@
 #include "tests/support/each.h"
 #include "tests/support/failing.h"
 
-#include <unistd.h>
-
 enum { LONG = 4 * 3600 }; /* seconds; only FAULTS_ALL needs more than some */
 
 /* ---- sweeps ------------------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 #include "tests/support/loaded.h"
 #include "tests/support/program.h"
 #include "tests/support/tiny_tokenizer.h"
-#include "tests/support/tmp_folder.h"
 
 #include <stdlib.h>
 #include <string.h>

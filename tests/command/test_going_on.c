@@ -6,7 +6,6 @@
 #include "tests/support/whole_run.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 TestSuite(going_on, .init = folder_make, .fini = folder_remove, .timeout = 120);
@@ -44,8 +43,7 @@ Test(going_on, a_run_with_nothing_but_resume)
 /* It says so, measures nothing, and prints its document again. */
 Test(going_on, a_complete_run_has_nothing_to_resume)
 {
-    must_shell("$BENCH -q " MANY);
-    must_shell("cp results/latest/latency.csv whole");
+    must_shell("$BENCH -q " MANY "&& cp results/latest/latency.csv whole");
     must_shell("$BENCH --resume 2>&1 | grep -q 'is complete, nothing to resume'");
     shell_exits(1, NULL, "$BENCH --resume 2>&1 | grep -qE 'cases in|wrote|by time'");
     must_shell("$BENCH -q --resume --format json | grep -q benchmarks");
@@ -115,11 +113,9 @@ Test(going_on, a_training_keeps_its_rates)
 {
     static const char *const schedules[] = {"cosine", "linear", "wsd --lr-decay 0.5", "constant"};
     static const char *const ends[] = {"0.001", "0.001", "0.001", "0.01"};
-    char line[1400];
 
-    for (size_t i = 0; i < ARRAY_LEN(schedules); i++) {
-        snprintf(
-            line, sizeof(line),
+    for (size_t i = 0; i < ARRAY_LEN(schedules); i++)
+        must_shell(
             "rates() { awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"lr\") c = i } NR > "
             "1 "
             "{ print $c }' $1.train.csv >$1.rates; }; "
@@ -138,8 +134,6 @@ Test(going_on, a_training_keeps_its_rates)
             "exit 6; "
             "test $(sed -n 4p whole.rates) = 0.01 && test $(tail -n 1 whole.rates) = %s",
             schedules[i], ends[i]);
-        must_shell("%s", line);
-    }
 }
 
 /* One that has come to its end, and a file that only scores. */
@@ -168,16 +162,15 @@ Test(going_on, a_training_on_a_task)
 
 Test(going_on, a_task_that_is_none)
 {
-    must_shell(
-        "$BENCH train --variant xl --ckpt n --task maze 2>&1 | grep -q 'see: bench list tasks'");
-    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task maze");
-    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task tmaze:len=-1");
-    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task tmaze: --corpus copy:");
-    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task tmaze: --z-loss 0.1");
-    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --task tmaze: --dropout 0.1");
-    shell_exits(2, NULL, "$BENCH train --variant xl --ckpt n --trace 0.5");
-    shell_exits(6, NULL, "$BENCH train --variant exit --ckpt n --task tmaze:");
-    must_shell("test ! -e n");
+    static const char *const wrong[] = {
+        "--task tmaze:len=-1", "--task tmaze: --corpus copy:", "--task tmaze: --z-loss 0.1",
+        "--task tmaze: --dropout 0.1", "--trace 0.5"};
+
+    bench_exits(2, "see: bench list tasks", "train --variant xl --ckpt n --task maze");
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        bench_exits(2, NULL, "train --variant xl --ckpt n %s", wrong[i]);
+    bench_exits(6, NULL, "train --variant exit --ckpt n --task tmaze:");
+    cr_expect_not(folder_has("n"));
 }
 
 Test(going_on, a_training_under_another_name)
@@ -190,20 +183,22 @@ Test(going_on, a_training_under_another_name)
 
 Test(going_on, a_training_with_other_options)
 {
+    static const char *const others[] = {
+        "--dropout 0.2",
+        "--variant xl",
+        "--z-loss 0.1",
+        "--optimizer muon",
+        "--init depth",
+        "--weight-decay-of matrices,norms",
+        "--muon-scale shape",
+        "--schedule constant --lr-floor 0.5",
+        "--schedule cosine --lr-decay 0.5",
+    };
+
     must_shell("$BENCH " TRAIN);
     must_shell("$BENCH train --ckpt m --resume --steps 8 && tail -n 1 m.train.csv | grep -q ,8,");
-    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --dropout 0.2");
-    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --variant xl");
-    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --z-loss 0.1");
-    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --optimizer muon");
-    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --muon-scale shape");
-    shell_exits(2, NULL, "$BENCH train --ckpt m --resume --steps 9 --init depth");
-    shell_exits(2, NULL,
-                "$BENCH train --ckpt m --resume --steps 9 --weight-decay-of matrices,norms");
-    shell_exits(2, NULL,
-                "$BENCH train --ckpt m --resume --steps 9 --schedule constant --lr-floor 0.5");
-    shell_exits(2, NULL,
-                "$BENCH train --ckpt m --resume --steps 9 --schedule cosine --lr-decay 0.5");
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        bench_exits(2, NULL, "train --ckpt m --resume --steps 9 %s", others[i]);
     must_shell("$BENCH train --ckpt m --resume --steps 9 --schedule wsd --lr-decay 0.5");
     shell_exits(2, NULL, "$BENCH " TRAIN "--weight-decay 0 --weight-decay-of norms --force");
     shell_exits(2, NULL, "$BENCH train --resume");
@@ -230,10 +225,8 @@ Test(going_on, an_interrupted_training_prints_its_line)
     struct ran r = finish_bench(&p);
     expect_exit(&r, 130);
     const char *const line = printed_line(&r, "resume with: ");
-    char go_on[512];
     cr_expect_not(strstr(line, "--lr"), "%s", line);
-    snprintf(go_on, sizeof(go_on), "%s --stop-at 1", line);
-    must_shell("%s", go_on);
+    must_shell("%s --stop-at 1", line);
 }
 
 /* ---- lines to paste ----------------------------------------------------------------------- */
@@ -308,18 +301,15 @@ Test(going_on, explain_finds_its_case)
 
 Test(going_on, rerun_obeys_the_environment)
 {
+    static const char again[] = "$BENCH rerun " ID_OF("results/latest") " --max-time 0.003 "
+                                                                        "--min-samples 3 "
+                                                                        "--format table";
+
     must_shell(SHORT "--seq 4");
-    const char *const again =
-        "$BENCH rerun " ID_OF("results/latest") " --max-time 0.003 "
-                                                "--min-samples 3 --format table";
-    char line[512];
-    snprintf(line, sizeof(line), "BENCH_COLOR=always %s | grep -q \"$(printf '\\033')\"", again);
-    must_shell("%s", line);
-    snprintf(line, sizeof(line),
-             "BENCH_COLOR=always NO_COLOR=1 %s --color never | grep -q \"$(printf "
-             "'\\033')\"",
-             again);
-    shell_exits(1, NULL, "%s", line);
+    must_shell("BENCH_COLOR=always %s | grep -q \"$(printf '\\033')\"", again);
+    shell_exits(1, NULL,
+                "BENCH_COLOR=always NO_COLOR=1 %s --color never | grep -q \"$(printf '\\033')\"",
+                again);
 }
 
 /* ---- what a training tells ------------------------------------------------------------------ */

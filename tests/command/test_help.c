@@ -5,7 +5,6 @@
 #include "harness/command/help.h"
 #include "harness/figure/figure.h"
 #include "tests/support/command_line.h"
-#include "tests/support/program.h"
 #include "tests/support/pty.h"
 #include "variants/backends/backend.h"
 #include "variants/model/config/choices.h"

@@ -7,6 +7,8 @@
 #include "tests/support/program.h"
 #include "tests/support/published_folder.h"
 #include "tests/support/tiny_tokenizer.h"
+#include "tests/table/must_rows.h"
+#include "tests/util/compared.h"
 
 #include <sys/stat.h>
 
@@ -85,18 +87,12 @@ Test(import, overwrites_only_by_force)
     must_shell("printf 'the weights of a training' >c && mkdir c.tokenizer && touch c.opt "
                "c.opt.new c.best c.tokenizer/tokenizer.json");
     bench_exits(7, "c exists  -> ", "import model --ckpt c");
-    const char *path = in_folder("c");
-    struct bytes is = must_load(path);
-    cr_expect_str_eq(is.data, old);
-    for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
-        path = in_folder(beside[i]);
-        cr_expect_eq(access(path, F_OK), 0, "%s is gone", beside[i]);
-    }
+    cr_expect_str_eq(folder_read("c").data, old);
+    for (size_t i = 0; i < ARRAY_LEN(beside); i++)
+        cr_expect(folder_has(beside[i]), "%s is gone", beside[i]);
     must_bench("import model --ckpt c --force");
-    for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
-        path = in_folder(beside[i]);
-        cr_expect_neq(access(path, F_OK), 0, "%s is left", beside[i]);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(beside); i++)
+        cr_expect_not(folder_has(beside[i]), "%s is left", beside[i]);
     cr_expect(folder_has("c.tokenizer/vocab.txt"));
     cr_expect_not(folder_has("c.lock"), "the lock is left");
 }
@@ -169,12 +165,12 @@ Test(import, list_of_models)
     bench_exits(7, NULL, "list models nowhere");
 }
 
-static void score_beyond(const char *seq, const char *mem, int made_for, bool beyond)
+static void score_beyond(int seq, int mem, int made_for, bool beyond)
 {
     char row[96] = "status,tokens,status_detail\nok,39,\n", said[96] = "";
 
     published_set("max_position_embeddings", json_integer(made_for));
-    struct ran r = run_bench("eval --ckpt model --tokens ids -b ref --threads 1 --seq %s --mem %s "
+    struct ran r = run_bench("eval --ckpt model --tokens ids -b ref --threads 1 --seq %d --mem %d "
                              "-q --format csv --columns status,tokens,status_detail",
                              seq, mem);
     if (beyond) {
@@ -186,10 +182,9 @@ static void score_beyond(const char *seq, const char *mem, int made_for, bool be
                  made_for);
     }
     expect_exit(&r, 0);
-    cr_expect_str_eq(r.out.data, row, "--seq %s --mem %s: %s", seq, mem, r.out.data);
-    cr_expect(strstr(r.err.data, said), "--seq %s --mem %s: %s", seq, mem, r.err.data);
-    cr_expect(beyond || !strstr(r.err.data, "at once"), "--seq %s --mem %s: %s", seq, mem,
-              r.err.data);
+    cr_expect_str_eq(r.out.data, row, "--seq %d --mem %d: %s", seq, mem, r.out.data);
+    expect_said(&r, said);
+    cr_expect(beyond || !strstr(r.err.data, "at once"), "--seq %d: %s", seq, r.err.data);
 }
 
 /* A text that is seen further back than the model was made for is scored, with a word. */
@@ -201,12 +196,9 @@ Test(import, scored_beyond_the_context)
         ids[i] = 7 * i % 88;
     published_copy("qwen2_bias");
     published_write("../ids", ids, sizeof(ids));
-    score_beyond("64", "0", 16, true);
-    score_beyond("8", "64", 16, true);
-    score_beyond("8", "8", 16, false);
-    score_beyond("16", "0", 16, false);
-    score_beyond("64", "0", 38, true);
-    score_beyond("64", "0", 39, false);
+    score_beyond(64, 0, 16, true), score_beyond(8, 64, 16, true);
+    score_beyond(8, 8, 16, false), score_beyond(16, 0, 16, false);
+    score_beyond(64, 0, 38, true), score_beyond(64, 0, 39, false);
 }
 
 /* A list of words reads others as <unk>, and the row says how many. */
@@ -242,31 +234,17 @@ Test(import, golden_folders)
     bench_exits(7, NULL, "check --backend ref --golden .");
 }
 
-/* The one row of an evaluation in the folder. */
-static struct perplexity_row row_of(const char *run)
-{
-    struct rows rows = must_read(run, TABLE_PERPLEXITY);
-
-    cr_assert_eq(rows.n, 1);
-    return *(const struct perplexity_row *)rows.row;
-}
-
 /* A folder is scored with its own tokenizer, and so is what import makes of it: documents as
  * lm-evaluation-harness counts them, to 2e-6 of what its program computes with these weights. */
 Test(import, eval_of_a_folder)
 {
     static const double nats = 3647.337280073256;
     static const char *const files[] = {"config.json", "tokenizer.json", "model.safetensors"};
-    char command[512];
 
     published_copy("gpt2_plain");
-    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        snprintf(command, sizeof(command), "cp tests/counted/pairs/%s '%s'", files[i],
-                 published_path(files[i]));
-        cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
-    }
-    snprintf(command, sizeof(command), "cp tests/counted/text.txt '%s'", folder);
-    cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        must_shell("cp $SRC/tests/counted/pairs/%s model", files[i]);
+    must_shell("cp $SRC/tests/counted/text.txt .");
     folder_put_text("model/tokenizer_config.json", "{\"add_bos_token\":false}");
     must_bench("import model --ckpt ours.safetensors");
     cr_expect_eq(access(in_folder("ours.safetensors.tokenizer/tokenizer_config.json"), F_OK), 0,
@@ -278,12 +256,10 @@ Test(import, eval_of_a_folder)
                    ckpt, run);
         char path[64];
         snprintf(path, sizeof(path), "%s/latest", run);
-        const struct perplexity_row row = row_of(path);
-        cr_expect_float_eq(row.nll_sum, nats, 2e-6 * nats);
-        cr_expect(row.tokens == 419 && row.words == 213 && row.bytes == 859);
-        cr_expect_str_eq(row.source, "model");
-        cr_expect_str_eq(row.unit, "word");
-        cr_expect_str_eq(row.variant, "learned");
+        const struct perplexity_row *const row = must_rows(path, TABLE_PERPLEXITY, 1);
+        NUMBERS({row->nll_sum, nats, 2e-6 * nats}, {row->tokens, 419}, {row->words, 213},
+                {row->bytes, 859});
+        TEXTS({row->source, "model"}, {row->unit, "word"}, {row->variant, "learned"});
     }
     struct ran r = run_bench("eval --ckpt model --corpus text.txt --seq 33 --mem 0 --out c");
     expect_said(&r, "positions for 32");

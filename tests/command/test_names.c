@@ -2,7 +2,6 @@
  *
  * Files with awkward names through whole runs: the file that is named is the one that is read, its
  * name comes back from the tables, and its row can be repeated. */
-#include "tests/support/program.h"
 #include "tests/support/random_word.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
@@ -11,7 +10,6 @@
 #include "harness/table/runjson.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum { TEXT = 600 };
 static const char TRAIN[] =

@@ -4,11 +4,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
-
-#include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 TestSuite(outside, .init = folder_make, .fini = folder_remove, .timeout = 900);
 

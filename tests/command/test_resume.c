@@ -3,12 +3,10 @@
  * Runs that end early, by a signal or a kill, and --resume of them: every planned case exactly
  * once, at any moment of interruption. */
 #include "tests/support/each.h"
-#include "tests/support/sample_rows.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/whole_run.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

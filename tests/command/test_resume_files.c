@@ -4,7 +4,6 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/whole_run.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 TestSuite(resume_files, .init = folder_make, .fini = folder_remove, .timeout = 120);

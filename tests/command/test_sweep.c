@@ -6,7 +6,6 @@
 #include "harness/table/remarks.h"
 #include "harness/table/samples.h"
 #include "tests/support/kernel/simd.h"
-#include "tests/support/program.h"
 #include "tests/support/sample_rows.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
@@ -16,7 +15,6 @@
 #include <criterion/parameterized.h>
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

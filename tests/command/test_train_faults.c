@@ -6,9 +6,6 @@
 #include "tests/support/each.h"
 #include "tests/support/failing.h"
 #include "tests/support/loaded.h"
-#include "tests/support/program.h"
-#include "tests/support/sanitized.h"
-#include "tests/support/tmp_folder.h"
 
 #include "variants/base/safetensors.h"
 

@@ -6,7 +6,6 @@
 #include "harness/table/keys.h"
 #include "tests/support/kernel/simd.h"
 #include "tests/support/pasted.h"
-#include "tests/support/program.h"
 #include "tests/support/pty.h"
 #include "tests/support/run_folder.h"
 

@@ -4,8 +4,6 @@
 #include "tests/support/figure_rows.h"
 #include "tests/support/program.h"
 
-#include <stdlib.h>
-
 TestSuite(plot_seeds, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { SEEDS = 3 };

@@ -2,15 +2,12 @@
  *
  * Pin plans on synthetic machines of any size, and pinning itself on the actual machine. */
 #include "harness/machine/topo.h"
-#include "tests/support/failure.h"
-#include "tests/support/kept.h"
 #include "tests/support/program.h"
 
 #include <omp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { MOST = 256 };

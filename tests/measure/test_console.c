@@ -5,7 +5,6 @@
 #include "harness/measure/console.h"
 #include "tests/support/command_line.h"
 #include "tests/support/each.h"
-#include "tests/support/program.h"
 #include "tests/support/pty.h"
 
 TestSuite(screen, .init = folder_make, .fini = folder_remove, .timeout = 240);

@@ -7,7 +7,6 @@
 #include "tests/support/each.h"
 #include "tests/support/failure.h"
 #include "tests/support/fake_child.h"
-#include "tests/support/kept.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "harness/measure/ranking.h"
 #include "harness/util/terminal.h"
 #include "tests/support/ranked.h"
-#include "tests/support/run_folder.h"
 
 #include "tests/support/normal.h"
 

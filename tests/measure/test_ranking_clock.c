@@ -6,7 +6,6 @@
 #include "harness/measure/stats.h"
 #include "harness/util/units.h"
 #include "tests/support/ranked.h"
-#include "tests/support/run_folder.h"
 #include "variants/base/rng.h"
 
 #include <math.h>

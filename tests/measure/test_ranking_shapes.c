@@ -5,7 +5,6 @@
 #include "harness/measure/ranking.h"
 #include "tests/support/each.h"
 #include "tests/support/ranked.h"
-#include "tests/support/run_folder.h"
 
 #include <math.h>
 

@@ -6,8 +6,6 @@
 #include "tests/support/median_cdf.h"
 #include "tests/support/normal.h"
 #include "tests/support/sanitized.h"
-
-#include <criterion/criterion.h>
 #include <math.h>
 
 enum { MOST = 64 };

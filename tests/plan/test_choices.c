@@ -4,7 +4,6 @@
  * columns that name the model. */
 #include "harness/table/case_row.h"
 #include "tests/support/command_line.h"
-#include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"

@@ -4,9 +4,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 TestSuite(commit_msg, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 Test(commit_msg, takes_area_what_up_to_72_characters)

@@ -5,8 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <stdlib.h>
-
 TestSuite(corpus_fetch, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 #define ZIP "python3 -m zipfile -c "

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 TestSuite(gate_script, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 TestSuite(install, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

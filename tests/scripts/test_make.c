@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 TestSuite(make, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

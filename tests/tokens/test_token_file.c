@@ -4,9 +4,6 @@
 #include "harness/tokens/token_file.h"
 
 #include "tests/support/tmp_folder.h"
-
-#include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 TestSuite(token_file, .init = folder_make, .fini = folder_remove);

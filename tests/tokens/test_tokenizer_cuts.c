@@ -4,8 +4,6 @@
  * wanted is what the tokenizers package (0.23.3) makes of the same file. */
 #include "tests/support/tiny_tokenizer.h"
 
-#include <criterion/criterion.h>
-
 TestSuite(tokenizer_cuts, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 enum { FIRST = 260, MOST = 3 };

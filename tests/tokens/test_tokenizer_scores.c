@@ -8,8 +8,6 @@
 #include "harness/tokens/unicode.h"
 #include "variants/base/rng.h"
 
-#include <criterion/criterion.h>
-
 TestSuite(tokenizer_scores, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 #define KEY "tokenizer.ggml."

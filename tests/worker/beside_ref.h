@@ -6,8 +6,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"
 
-#include <string.h>
-
 /* What two cases that ran computed is alike within the bound of the first. */
 static inline void expect_alike(const struct job *j, const struct job *other)
 {

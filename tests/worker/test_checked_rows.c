@@ -7,7 +7,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 TestSuite(checked_rows, .timeout = 120);

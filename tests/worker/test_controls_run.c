@@ -4,7 +4,6 @@
  * the same, and only those. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
-#include "tests/support/failure.h"
 #include "tests/support/started_job.h"
 #include "variants/model/config/control.h"
 

@@ -7,8 +7,6 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/kernel/simd.h"
 #include "tests/support/started_job.h"
-
-#include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 

@@ -5,8 +5,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/failure.h"
 
-#include <math.h>
-
 TestSuite(reference_cost, .timeout = 240);
 
 static const struct reference_rates rates = {.products = 4e9, .attention = 2e9, .backward = 1e9};

@@ -3,7 +3,6 @@
  * Scoring texts: small random checkpoints, where the same model run another way gives the answer,
  * and a trained one with scores by the published code ($BENCH_SHARED/models). */
 #include "tests/support/model.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/score_line.h"
 #include "tests/support/tmp_folder.h"
 

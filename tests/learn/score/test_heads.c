@@ -6,14 +6,12 @@
 
 #include "harness/learn/score/energy.h"
 #include "tests/support/kernel/head_rows.h"
-#include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
 #include "variants/base/rng.h"
 
 #include <dirent.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 TestSuite(heads, .init = folder_make, .fini = folder_remove, .timeout = 120);

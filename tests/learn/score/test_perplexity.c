@@ -5,7 +5,6 @@
 #include "harness/learn/score/perplexity.h"
 #include "tests/support/command_line.h"
 #include "tests/support/model.h"
-#include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
 #include "variants/model/checkpoint/checkpoint.h"
@@ -47,18 +46,14 @@ static void save_model(bool known)
     save_small(&m, &c);
 }
 
+#define EVAL "eval --ckpt model.safetensors --corpus text --seq 4 -b ref --threads 1 --pin none "
+
 /* The row that bench eval writes of the model on `text`, in segments of 4. */
 static struct perplexity_row evaluate(const char *text, const char *how)
 {
     folder_put_text("text", text);
-    must_bench("eval --ckpt model.safetensors --corpus text --seq 4 %s -b ref --threads 1 --pin "
-               "none --out r",
-               how);
-    must_shell("rm -rf run && mv r/2* run");
-    struct rows rows = must_read("run", TABLE_PERPLEXITY);
-    cr_assert_eq(rows.n, 1);
-    const struct perplexity_row row = *(const struct perplexity_row *)rows.row;
-    return row;
+    must_bench(EVAL "--out r %s", how);
+    return *(const struct perplexity_row *)must_rows("r/latest", TABLE_PERPLEXITY, 1);
 }
 
 /* Logits are floats, and so is each token's nll. */
@@ -138,8 +133,7 @@ Test(perplexity, types_are_compared_with_f32)
 
     save_model(false);
     folder_put_text("text", "a small text to score");
-    must_bench("eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref --threads 1 "
-               "--pin none --out r --dtype bf16,q8,q4,q4_1 --act-dtype f32,q8");
+    must_bench(EVAL "--mem 4 --out r --dtype bf16,q8,q4,q4_1 --act-dtype f32,q8");
     must_shell("mv r/2* run; head -n 3 run/perplexity.csv >cut; mv cut run/perplexity.csv; $BENCH "
                "eval --resume=run -q");
     const struct perplexity_row *const row = must_rows("run", TABLE_PERPLEXITY, TYPES);
@@ -177,12 +171,9 @@ Test(perplexity, documents_are_compared_alone)
     save_model(false);
     for (int i = 0; i < 2; i++) {
         folder_put_text("text", i ? "a small text\na small text\n" : "a small text\n");
-        must_bench("eval --ckpt model.safetensors --corpus text --doc-sep line --seq 4 --mem 4 -b "
-                   "ref --threads 1 --pin none --out r%d --dtype bf16",
-                   i);
-        struct rows rows = must_read(i ? "r1/latest" : "r0/latest", TABLE_PERPLEXITY);
-        cr_assert_eq(rows.n, 2);
-        kl[i] = ((const struct perplexity_row *)rows.row)[1].kl_nats;
+        must_bench(EVAL "--doc-sep line --mem 4 --out r --dtype bf16");
+        const struct perplexity_row *const row = must_rows("r/latest", TABLE_PERPLEXITY, 2);
+        kl[i] = row[1].kl_nats;
     }
     cr_expect_float_eq(kl[0], kl[1], 1e-8 * kl[0], "%.9g, %.9g", kl[0], kl[1]);
 }
@@ -194,12 +185,9 @@ Test(perplexity, types_of_a_cache_are_compared_with_f32)
 
     save_model(false);
     folder_put_text("text", "a small text to score");
-    struct ran r = bench_exits(2, NULL,
-                               "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
-                               "--threads 1 --pin none --mem-kind hidden --kv-dtype q8");
-    HAS(r.err.data, "applies to cached keys and values only  -> use --mem-kind kv");
-    r = must_bench("eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref --threads 1 "
-                   "--pin none --out r --format table --kv-dtype q8,bf16");
+    bench_exits(2, "applies to cached keys and values only  -> use --mem-kind kv",
+                EVAL "--mem 4 --mem-kind hidden --kv-dtype q8");
+    struct ran r = must_bench(EVAL "--mem 4 --out r --format table --kv-dtype q8,bf16");
     HAS(r.out.data, "kv_dtype", "vs f32 %");
     const struct perplexity_row *const row = must_rows("r/latest", TABLE_PERPLEXITY, 3);
     for (int i = 0; i < 3; i++) {
@@ -225,31 +213,24 @@ Test(perplexity, of_one_checkpoint_at_several_thresholds)
 
     save_small(&m, &c);
     folder_put_text("text", "a text that is short");
-    struct ran r = must_bench("eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref "
-                              "--threads 1 --pin none --exit-tau 0,0.9,1 --out r");
+    struct ran r = must_bench(EVAL "--mem 4 --exit-tau 0,0.9,1 --out r");
     HAS(r.out.data, "exit_tau");
-    struct rows rows = must_read("r/latest", TABLE_PERPLEXITY);
-    const struct perplexity_row *const row = rows.row;
-    cr_assert_eq(rows.n, ARRAY_LEN(taus));
+    const struct perplexity_row *const row =
+        must_rows("r/latest", TABLE_PERPLEXITY, ARRAY_LEN(taus));
     for (size_t i = 0; i < ARRAY_LEN(taus); i++)
         cr_expect_str_eq(row[i].exit_tau, taus[i]);
     cr_expect_eq(row[0].layers_run, 3);
     cr_expect_eq(row[2].layers_run, 1);
     cr_expect_neq(row[0].ppl, row[2].ppl);
     must_bench("%s --out again", row[2].repro);
-    struct rows again = must_read("again/latest", TABLE_PERPLEXITY);
-    cr_assert_eq(again.n, 1);
-    cr_expect_str_eq(((const struct perplexity_row *)again.row)->case_id, row[2].case_id);
-    cr_expect_eq(((const struct perplexity_row *)again.row)->ppl, row[2].ppl);
+    const struct perplexity_row *const again = must_rows("again/latest", TABLE_PERPLEXITY, 1);
+    cr_expect_str_eq(again->case_id, row[2].case_id);
+    cr_expect_eq(again->ppl, row[2].ppl);
     /* what weights depend on, and what this model has not */
     static const char *const refused[] = {"--norm post", "--gate gru", "--exit-patience 2",
                                           "--exit-tau 2"};
-    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        bench_exits(2, NULL,
-                    "eval --ckpt model.safetensors --corpus text --seq 4 --mem 4 -b ref --threads "
-                    "1 %s --out no",
-                    refused[i]);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+        bench_exits(2, NULL, EVAL "--mem 4 %s --out no", refused[i]);
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
@@ -344,11 +325,9 @@ Test(perplexity, the_divergence_is_from_f32)
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         const double *const p = known[i].p, *const q = known[i].q;
         save_logits((const double[]){1 + p[0] / 256, 1 + p[1] / 256, 1 + p[2] / 256});
-        must_shell("rm -rf r run; $BENCH eval --ckpt model.safetensors --corpus text --seq 4 --mem "
-                   "4 -b ref --threads 1 --pin none --out r --dtype bf16 -q && mv r/2* run");
-        struct rows rows = must_read("run", TABLE_PERPLEXITY);
-        const struct perplexity_row *const row = (const struct perplexity_row *)rows.row + 1;
-        cr_assert_eq(rows.n, 2);
+        must_bench(EVAL "--mem 4 --out r --dtype bf16 -q");
+        const struct perplexity_row *row = must_rows("r/latest", TABLE_PERPLEXITY, 2);
+        row++; /* of bf16 */
         cr_assert_gt(fabs(kl_of(p, q) - kl_of(q, p)), 0.005, "tells nothing");
         cr_expect_float_eq(row->kl_nats, kl_of(p, q), 3e-5, "%zu: %g, not %g", i, row->kl_nats,
                            kl_of(p, q));

@@ -5,7 +5,6 @@
 #include "harness/learn/score/losses.h"
 #include "harness/learn/source/synthetic.h"
 #include "harness/learn/train/train_options.h"
-#include "tests/support/each.h"
 #include "tests/support/model.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/published_folder.h"

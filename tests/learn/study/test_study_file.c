@@ -2,8 +2,6 @@
  *
  * Files of studies: what they say, what is refused and where, and the jobs that follow. */
 #include "harness/learn/study/study_jobs.h"
-
-#include "tests/support/failure.h"
 #include "tests/support/tmp_folder.h"
 
 #include <math.h>

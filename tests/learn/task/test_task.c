@@ -7,7 +7,6 @@
 #include "variants/base/rng.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static struct task parsed(const char *text)
 {

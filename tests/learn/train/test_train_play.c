@@ -9,8 +9,6 @@
 #include "tests/support/trains.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 TestSuite(train_play, .init = folder_make, .fini = folder_remove);
