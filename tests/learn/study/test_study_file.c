@@ -25,13 +25,13 @@ TestSuite(study_file, .init = folder_make, .fini = folder_remove);
     "train = --seq 16 --mem 8 --batch 4\n"                                                         \
     "eval = --mem 8,0\n"
 
-static char path[FILE_PATH];
+/* What most studies here say of their text. */
+#define REST "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\n"
 
 static enum status read_text(struct study *s, const char *text, struct err *e)
 {
-    folder_path(path, "a.study");
-    cr_assert_eq(file_replace(path, text, strlen(text), e), OK, "%s", e->msg);
-    const enum status st = study_read(s, path, e);
+    folder_put_text("a.study", text);
+    const enum status st = study_read(s, in_folder("a.study"), e);
     kept_copy(s, sizeof(*s));
     return st;
 }
@@ -79,17 +79,14 @@ Test(study_file, a_variant_by_its_name_alone)
 /* One file is text to train on; nothing is left to test on but its end. */
 Test(study_file, a_corpus_of_one_file)
 {
-    static const char one[] = "variants = xl\ncorpus = c: text\nrates = 1\nsteps = 1\n";
+#define ONE "variants = xl\ncorpus = c: text\nrates = 1\nsteps = 1\n"
     struct study s;
-    char text[256];
 
-    MUST(read_text(&s, one, &failure));
+    MUST(read_text(&s, ONE, &failure));
     cr_expect_str_eq(s.corpora[0].train, "text");
     cr_expect(!s.corpora[0].valid && !*s.corpora[0].test && !study_scores(&s));
-    snprintf(text, sizeof(text), "%seval = --mem 0\n", one);
-    REFUSED(read_text(&s, text, &failure), E_USAGE, "eval is of a test text");
-    snprintf(text, sizeof(text), "%seval = --mem 0\ncorpus = d: a b t\n", one);
-    MUST(read_text(&s, text, &failure));
+    REFUSED(read_text(&s, ONE "eval = --mem 0\n", &failure), E_USAGE, "eval is of a test text");
+    MUST(read_text(&s, ONE "eval = --mem 0\ncorpus = d: a b t\n", &failure));
     cr_expect(study_scores(&s));
 }
 
@@ -136,7 +133,8 @@ Test(study_file, refuses_what_it_does_not_know)
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct study s;
-        REFUSED(read_text(&s, bad[i].text, &failure), E_USAGE, bad[i].says, path, "  -> ");
+        REFUSED(read_text(&s, bad[i].text, &failure), E_USAGE, bad[i].says, in_folder("a.study"),
+                "  -> ");
     }
     struct study s;
     cr_expect_eq(study_read(&s, "/nowhere", &failure), E_IO);
@@ -148,23 +146,21 @@ struct planned {
     struct study study;
     struct study_plan plan;
     struct options opt;
-    enum status st;
-    struct err e;
 };
 
-static void plan_text(struct planned *p, const char *text, const char *options)
+static enum status plan_text(struct planned *p, const char *text, const char *options)
 {
-    *p = (struct planned){.st = OK};
-    cr_assert_eq(read_text(&p->study, text, &p->e), OK, "%s", p->e.msg);
-    cr_assert_eq(options_parse_line(&p->opt, options, &p->e), OK, "%s", p->e.msg);
-    p->st = study_plan_make(&p->plan, &p->study, &p->opt, &p->e);
+    *p = (struct planned){0};
+    MUST(read_text(&p->study, text, &failure));
+    MUST(options_parse_line(&p->opt, options, &failure));
+    const enum status st = study_plan_make(&p->plan, &p->study, &p->opt, &failure);
     kept_copy(p, sizeof(*p));
+    return st;
 }
 
 static void plan_good(struct planned *p, const char *text, const char *options)
 {
-    plan_text(p, text, options);
-    cr_assert_eq(p->st, OK, "%s", p->e.msg);
+    MUST(plan_text(p, text, options));
 }
 
 static int count_jobs(const struct study_plan *p, const char *contender, enum study_role role)
@@ -199,11 +195,11 @@ Test(study_file, jobs_of_budgets)
 {
     static const int stable[] = {6, 12, 0}, before[] = {0, 6, 12};
     struct planned p;
-    plan_text(&p,
+    plan_good(&p,
               "variants = xl\nrates = 1\ncorpus = c: copy:lag=8\nbaseline-seeds = 1\n"
               "budgets = 0.5Ki..2Ki*2\ntrain = --seq 16 --batch 4 --d-model 16 --heads 2\n",
               "");
-    cr_expect_eq(p.plan.n, 3, "%s", p.e.msg);
+    cr_expect_eq(p.plan.n, 3);
     for (int i = 0; i < p.plan.n; i++) {
         const struct study_job *const j = &p.plan.jobs[i];
         cr_expect(j->steps == 8 << i && j->stable == stable[i] && j->before == before[i], "%d", i);
@@ -304,27 +300,13 @@ Test(study_file, one_model_under_several_names)
     }
 }
 
-/* No two variants of the registry are one, with their options. */
-Test(study_file, every_variant_is_a_model)
-{
-    struct planned p;
-
-    plan_good(&p,
-              "variants = all\ncorpus = c: copy:lag=8\nrates = 1e-3\nsteps = 4\n"
-              "train = --seq 16 --mem 8 --batch 4 --layers 4 --d-model 16 --heads 4\n",
-              "");
-    for (int k = 0; k < p.plan.n_models; k++)
-        cr_expect(!p.plan.models[k].same, "%s is %s", p.plan.models[k].variant->name,
-                  p.plan.models[k].why);
-}
-
 /* The shards have each job once, with the same names, and groups stay whole. */
 Test(study_file, shards_are_whole_groups)
 {
     struct planned all;
     int n = 0;
 
-    plan_text(&all, WHOLE, "");
+    plan_good(&all, WHOLE, "");
     for (int i = 1; i <= 3; i++) {
         struct planned p;
         char option[32];
@@ -341,9 +323,10 @@ Test(study_file, shards_are_whole_groups)
     }
     cr_expect_eq(n, all.plan.n);
     struct planned many;
-    plan_text(&many, WHOLE, "--shard 1/7");
-    cr_expect_eq(many.st, E_USAGE, "six groups");
+    cr_expect_eq(plan_text(&many, WHOLE, "--shard 1/7"), E_USAGE, "six groups");
 }
+
+#define EQUAL REST "size = s: --layers 2 --d-model 64 --heads 4\nequal-parameters = yes\n"
 
 /* One rate: nothing is tuned. All models within 1 % of each other's parameters. */
 Test(study_file, equal_parameters)
@@ -351,10 +334,7 @@ Test(study_file, equal_parameters)
     struct planned p;
     int64_t least = INT64_MAX, most = 0;
 
-    plan_good(&p,
-              "variants = base\nsize = s: --layers 2 --d-model 64 --heads 4\n"
-              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\nequal-parameters = yes\n",
-              "");
+    plan_good(&p, EQUAL "variants = base\n", "");
     for (int i = 0; i < p.plan.n_models; i++) {
         const int64_t n = p.plan.models[i].parameters;
         cr_expect_str_eq(p.plan.models[i].why, "");
@@ -371,15 +351,8 @@ Test(study_file, equal_parameters_but_for_memories)
 {
     struct planned with, without;
 
-    plan_text(&without,
-              "variants = vanilla, xl, rope\nsize = s: --layers 2 --d-model 64 --heads 4\n"
-              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\nequal-parameters = yes\n",
-              "");
-    plan_text(&with,
-              "variants = vanilla, xl, rope, pkm\nsize = s: --layers 2 --d-model 64 --heads 4\n"
-              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\nequal-parameters = yes\n",
-              "");
-    cr_assert(with.st == OK && without.st == OK, "%s", with.e.msg);
+    plan_good(&without, EQUAL "variants = vanilla, xl, rope\n", "");
+    plan_good(&with, EQUAL "variants = vanilla, xl, rope, pkm\n", "");
     for (int i = 0; i < 3; i++) {
         cr_expect_str_eq(with.plan.models[i].line, without.plan.models[i].line);
         cr_expect_str_eq(with.plan.models[i].remark, "");
@@ -399,8 +372,8 @@ Test(study_file, controls_with_a_skeleton)
 
     plan_good(&p,
               "variants = adanorm switch xl\nvariant = own: --variant switch --skeleton own\n"
-              "baseline = control\nskeleton = post\nsize = s: --layers 2 --d-model 64 --heads 4\n"
-              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\n",
+              "baseline = control\nskeleton = post\nsize = s: --layers 2 --d-model 64 --heads "
+              "4\n" REST,
               "");
     for (int i = 0; i < p.plan.n_models; i++) {
         const struct study_model *const m = &p.plan.models[i];
@@ -427,14 +400,15 @@ Test(study_file, settings_of_a_control)
     MUST(read_text(&s,
                    "variant = a: --variant delight --set dextra=code,ff_bias=0\n"
                    "variant = b: --variant delight --norm pre --set=dextra=code\n"
-                   "baseline = control\ncorpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\n",
+                   "baseline = control\n" REST,
                    &failure));
     cr_assert_eq(s.variants.n, 4);
     cr_expect_str_eq(s.variants.v[2].words, "--variant alibi --set ff_bias=0");
     cr_expect_str_eq(s.variants.v[3].words, "--variant alibi --norm pre");
 }
 
-/* Every registered variant: a plan, an estimate, and a reason where sizes cannot be equal. */
+/* Every registered variant is a model, and no two are one, with their options; it has a plan, an estimate,
+ * and a reason where sizes cannot be equal. */
 Test(study_file, plans_every_variant)
 {
     struct planned p;
@@ -442,9 +416,16 @@ Test(study_file, plans_every_variant)
         .threads = 1, .reference = {.products = 1e9, .attention = 1e8, .backward = 1e8}};
 
     plan_good(&p,
-              "variants = all\nsize = s: --layers 2 --d-model 32 --heads 4\n"
-              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\nequal-parameters = yes\n"
-              "train = --seq 16 --mem 16\n",
+              "variants = all\n" REST
+              "train = --seq 16 --mem 8 --batch 4 --layers 4 --d-model 16 --heads 4\n",
+              "");
+    for (int k = 0; k < p.plan.n_models; k++)
+        cr_expect(!p.plan.models[k].same, "%s is %s", p.plan.models[k].variant->name,
+                  p.plan.models[k].why);
+
+    plan_good(&p,
+              "variants = all\nsize = s: --layers 2 --d-model 32 --heads 4\n" REST
+              "equal-parameters = yes\ntrain = --seq 16 --mem 16\n",
               "--backend ref");
     int n = 0, unequal = 0;
     while (variants[n])
@@ -468,14 +449,13 @@ Test(study_file, estimates_count_scores)
     double s[2][2]; /* bytes 1000, 2000; tune, final */
 
     for (int twice = 0; twice <= 1; twice++) {
-        plan_good(&p,
-                  twice ? "variant = v: --variant xl\nsize = s: --layers 1 --d-model 32 --heads 4\n"
-                          "corpus = c: copy:lag=8\nrates = 1e-3, 2e-3\nsteps = 10\n"
-                          "train = --seq 16 --mem 16\neval = --mem 0,16,32 --bytes 2000\n"
-                        : "variant = v: --variant xl\nsize = s: --layers 1 --d-model 32 --heads 4\n"
-                          "corpus = c: copy:lag=8\nrates = 1e-3, 2e-3\nsteps = 10\n"
-                          "train = --seq 16 --mem 16\neval = --mem 0,16,32 --bytes 1000\n",
-                  "--backend ref");
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "variant = v: --variant xl\nsize = s: --layers 1 --d-model 32 --heads 4\n"
+                 "corpus = c: copy:lag=8\nrates = 1e-3, 2e-3\nsteps = 10\n"
+                 "train = --seq 16 --mem 16\neval = --mem 0,16,32 --bytes %d\n",
+                 twice ? 2000 : 1000);
+        plan_good(&p, text, "--backend ref");
         for (int i = 0; i < p.plan.n; i++) {
             const struct study_job *const j = &p.plan.jobs[i];
             const double quick = study_job_s(p.plan.study, j, &speeds);
@@ -502,10 +482,10 @@ Test(study_file, refuses_options_that_are_not_the_files)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct planned p;
         char text[512];
-        snprintf(text, sizeof(text), "%scorpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\n%s",
+        snprintf(text, sizeof(text), "%s" REST "%s",
                  strstr(bad[i], "variant") ? "" : "variants = xl\n", bad[i]);
-        plan_text(&p, text, "");
-        cr_expect(p.st != OK && strstr(p.e.msg, "  -> "), "%s: %s", bad[i], p.e.msg);
+        cr_expect_neq(plan_text(&p, text, ""), OK, "%s", bad[i]);
+        HAS(failure.msg, "  -> ");
     }
 }
 
@@ -527,9 +507,8 @@ Test(study_file, jobs_of_tasks)
     cr_assert_eq(p.plan.n, 2 * 2 * (2 + 2));
     for (int i = 0; i < p.plan.n; i++) {
         const struct study_job *const j = &p.plan.jobs[i];
-        char *const train = kept(study_train_line(j, 1e-3, j->steps)), *const eval =
-                                                                           kept(study_eval_line(
-                                                                               &p.study, j, "w"));
+        char *const train = kept(study_train_line(j, 1e-3, j->steps));
+        char *const eval = kept(study_eval_line(&p.study, j, "w"));
         const char *const task = i < 8 ? "--task tmaze:len=6" : "--task catch:delay=3";
         cr_expect(strstr(train, task) && !strstr(train, "--corpus"), "%s", train);
         cr_expect(strstr(eval, "--episodes 50") && strstr(eval, "--ckpt w"), "%s", eval);
@@ -552,7 +531,6 @@ Test(study_file, what_a_study_of_tasks_refuses)
         struct planned p;
         char text[512];
         snprintf(text, sizeof(text), OF_TASKS "%s", bad[i]);
-        plan_text(&p, text, "");
-        cr_expect(p.st == E_USAGE && strstr(p.e.msg, "  -> "), "%s: %s", bad[i], p.e.msg);
+        REFUSED(plan_text(&p, text, ""), E_USAGE, "  -> ");
     }
 }
