@@ -8,6 +8,7 @@
 #include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/util/compared.h"
 #include "variants/model/sublayer/sublayer.h"
 
 #include <limits.h>
@@ -45,9 +46,7 @@ Test(options, presets)
     cr_expect(o.min_samples == 15 && o.max_time_s == 3 && o.target_ci_pct == 1);
     cr_expect(o.block_ms == 5 && o.warmup_ms == 300 && o.order == ORDER_INTERLEAVE);
     cr_expect(o.cache == CACHE_HOT && o.huge_pages == HUGE_MADVISE);
-    cr_expect_str_eq(o.pin, "compact");
-    cr_expect_str_eq(o.membind, "local");
-    cr_expect_str_eq(o.out, "results");
+    TEXTS({o.pin, "compact"}, {o.membind, "local"}, {o.out, "results"});
     cr_expect(o.format == FORMAT_AUTO && o.raw == RAW_ZST && o.progress == PROGRESS_AUTO);
     cr_expect(o.color == COLOR_AUTO && !o.resume && !o.quiet && !o.strict && !o.verbose);
     cr_expect(o.argc == 1 && strcmp(o.argv[0], "bench") == 0);
@@ -125,11 +124,8 @@ Test(options, every_kind_of_value)
     cr_expect_eq(o.chosen[CHOICE_same_length].n, 1);
     cr_expect(o.verbose == 2 && o.quiet && o.dry_run && o.max_isa == ISA_SIMD);
     cr_expect(o.chosen[CHOICE_norm_place].n == 1);
-    cr_expect_str_eq(o.chosen[CHOICE_norm_place].v[0], "pre");
-    cr_expect_str_eq(o.pin, "0,2-3");
-    cr_expect_str_eq(o.membind, "1");
-    cr_expect_str_eq(o.out, "/x/y");
-    cr_expect_str_eq(o.ckpt, "a.safetensors");
+    TEXTS({o.chosen[CHOICE_norm_place].v[0], "pre"}, {o.pin, "0,2-3"}, {o.membind, "1"},
+          {o.out, "/x/y"}, {o.ckpt, "a.safetensors"});
     cr_expect(o.huge_pages == HUGE_MADVISE && o.bytes == 65536 && o.columns.n == 2);
     cr_expect(o.resume && strcmp(o.resume_dir, "old") == 0);
     cr_expect(o.words.n == 1 && strcmp(o.words.v[0], "-word") == 0);
@@ -240,8 +236,7 @@ Test(options, files_hold_options, .init = enter_folder, .fini = folder_remove)
     cr_expect_str_eq(o.command, "sweep");
     cr_expect(o.seq.n == 2 && o.seq.v[1] == 16 && o.heads == 4 && o.d_model == 64);
     cr_expect(o.mem.n == 1 && o.mem.v[0] == 4, "the command line replaces what the file says");
-    cr_expect_str_eq(o.out, "two words");
-    cr_expect_str_eq(o.ckpt, "its");
+    TEXTS({o.out, "two words"}, {o.ckpt, "its"});
 }
 
 /* What stands beside an @file overrides it, wherever it stands; lists of one level grow. */
@@ -410,10 +405,8 @@ Test(options, a_training_keeps_the_general_default)
     cr_expect_not(strstr(stored, "ckpt="), "%s", stored);
     must_parse(&now, "train --ckpt b --resume --lr 0.25");
     MUST(options_continue(&now, stored, CONTINUED_TRAINING, &failure));
-    cr_expect_eq(now.d_model, 512);
-    cr_expect_eq(now.lr, 0.25);
-    cr_expect_str_eq(now.ckpt, "b");
-    cr_expect_str_eq(now.variants.v[0], "xl");
+    NUMBERS({now.d_model, 512}, {now.lr, 0.25});
+    TEXTS({now.ckpt, "b"}, {now.variants.v[0], "xl"});
     options_free(&now);
 }
 

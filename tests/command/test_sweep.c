@@ -10,6 +10,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
+#include "tests/util/compared.h"
 #include "variants/model/config/control.h"
 
 #include <criterion/parameterized.h>
@@ -67,8 +68,7 @@ static void expect_latency(const struct latency_row *r)
     cr_expect_eq(strcmp(r->backend, "ref") == 0, r->max_abs_err == 0 && r->ratio_to_ref == 1, "%s",
                  r->repro);
     cr_expect(r->impl[0] && r->gemm_from[0] && r->rows_from[0] && r->isa_used[0], "%s", r->repro);
-    cr_expect_eq(r->threads, 1);
-    cr_expect_eq(r->threads_seen, 1);
+    NUMBERS({r->threads, 1}, {r->threads_seen, 1});
 }
 
 /* Tables that the attention of a variant reads, floats. */
@@ -95,17 +95,14 @@ static void expect_memory(const struct latency_row *r, const struct memory_row *
                               ? 8 * r->layers * r->batch_size * M * HD
                               : 4 * r->layers * r->batch_size * M * r->d_model;
 
-    cr_expect_str_eq(m->case_id, r->case_id);
-    cr_expect_str_eq(m->status, "ok");
+    TEXTS({m->case_id, r->case_id}, {m->status, "ok"});
     cr_expect(parts > 0 && parts <= m->arena_peak_bytes, "%s: parts %ld of %ld", r->repro,
               (long)parts, (long)m->arena_peak_bytes);
-    cr_expect_eq(m->memory_state_bytes, state, "%s: %ld, not %ld", r->repro,
-                 (long)m->memory_state_bytes, (long)state);
-    cr_expect_eq(m->model_predicted_bytes,
-                 attn ? (int64_t)(4 * (r->batch_size * (double)(4 * L + 2 * M) * (double)HD +
-                                       table_floats(r)))
-                      : state,
-                 "%s: %ld", r->repro, (long)m->model_predicted_bytes);
+    NUMBERS_OF(r->repro, {m->memory_state_bytes, state},
+               {m->model_predicted_bytes,
+                attn ? (int64_t)(4 * (r->batch_size * (double)(4 * L + 2 * M) * (double)HD +
+                                      table_floats(r)))
+                     : state});
     cr_expect_eq(m->gradients_bytes + m->optimizer_bytes, 0);
     cr_expect_str_eq(m->rss_method, "vmhwm");
     cr_expect(m->rss_before_bytes > 0 && m->rss_delta_bytes >= 0, "%s", r->repro);
@@ -115,8 +112,7 @@ static void expect_memory(const struct latency_row *r, const struct memory_row *
 static void expect_env(const char *run_id, const char *host_id, const char *path)
 {
     const struct env_row *const e = must_rows(path, TABLE_ENV, 1);
-    cr_expect_str_eq(e->run_id, run_id);
-    cr_expect_str_eq(e->host_id, host_id);
+    TEXTS({e->run_id, run_id}, {e->host_id, host_id});
     cr_expect(e->finished_at_utc[0] && e->git_commit[0] && e->compiler[0] && e->bench_version[0]);
     cr_expect_eq(e->exit_code, 0);
     HAS(e->argv, "--variant ");
@@ -137,14 +133,11 @@ static void expect_samples_of(const struct rows *latency, const char *run)
             continue;
         for (size_t k = 0; k < rows.n; k++)
             if (strcmp(s[k].case_id, r->case_id) == 0) {
-                cr_expect_eq(s[k].sample, n++, "%s", r->repro);
-                cr_expect_eq(s[k].calls, r->inner_calls, "%s", r->repro);
+                NUMBERS_OF(r->repro, {s[k].sample, n++}, {s[k].calls, r->inner_calls});
                 disturbed += s[k].disturbed;
                 fastest = fmin(fastest, s[k].wall_ns / (double)s[k].calls);
             }
-        cr_expect_eq(n, r->samples, "%s: %ld samples, row says %ld", r->repro, (long)n,
-                     (long)r->samples);
-        cr_expect_eq(disturbed, r->samples_disturbed, "%s", r->repro);
+        NUMBERS_OF(r->repro, {n, r->samples}, {disturbed, r->samples_disturbed});
         cr_expect(fastest <= r->min_ns * (1 + 1e-12), "%s", r->repro);
         total += n;
     }
@@ -247,8 +240,7 @@ Test(sweep, delight_as_published_has_fewer_parameters)
     const struct latency_row *const row = latency.row;
     const struct memory_row *const of = memory.row;
     cr_assert_eq(latency.n, 2);
-    cr_expect_str_eq(row[0].variant, "delight");
-    cr_expect_str_eq(row[0].pos, "sinusoid");
+    TEXTS({row[0].variant, "delight"}, {row[0].pos, "sinusoid"});
     cr_expect(row[0].heads == 1 && row[0].d_head == 64 && row[0].d_inner == 32, "%s", row[0].repro);
     cr_expect_lt(of[0].weights_bytes, of[1].weights_bytes);
 }
@@ -418,8 +410,7 @@ Test(sweep, launches)
         const struct sample_row *sample = samples.row;
         cr_assert_eq(rows.n, 2);
         for (size_t i = 0; i < rows.n; i++) {
-            cr_expect_eq(row[i].launches, launches);
-            cr_expect_eq(isnan(row[i].between_launch_pct), launches == 1);
+            NUMBERS({row[i].launches, launches}, {isnan(row[i].between_launch_pct), launches == 1});
             cr_expect(row[i].ci95_low_ns <= row[i].median_ns &&
                       row[i].median_ns <= row[i].ci95_high_ns);
         }

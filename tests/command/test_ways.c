@@ -6,6 +6,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/util/compared.h"
 #include "variants/backends/backend.h"
 
 #include <math.h>
@@ -31,8 +32,7 @@ Test(ways, many_cases_in_this_process)
     must_bench("--variant xl --backend ref," SIMD
                " --workload attn --seq 6,8 --mem 0 --isolate none --threads 2,1 " BRIEF);
     struct rows rows = latency_of("r/latest");
-    cr_expect_eq(rows.n, 8);
-    cr_expect_eq(count_status(&rows, "ok"), 8);
+    NUMBERS({rows.n, 8}, {count_status(&rows, "ok"), 8});
 }
 
 /* ---- each way to run a case --------------------------------------------------------------- */
@@ -150,8 +150,7 @@ Test(ways, cases_larger_than_memory_are_skipped)
     const struct latency_row *row = rows.row;
     const struct memory_row *m = memory.row;
     cr_assert(rows.n == 1 && memory.n == 1);
-    cr_expect_str_eq(row->status, "skipped");
-    cr_expect_str_eq(row->status_detail, "memory");
+    TEXTS({row->status, "skipped"}, {row->status_detail, "memory"});
     cr_expect(isnan(row->median_ns) && row->samples == I64_EMPTY);
     cr_expect(m->arena_peak_bytes > (int64_t)64 << 30, "what it would take is known");
     cr_expect_eq(m->rss_peak_bytes, I64_EMPTY);
@@ -166,8 +165,7 @@ Test(ways, skipped_rows_do_not_change_the_code)
                    "1,1048576 --d-model 8192 --heads 64");
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
     struct rows rows = latency_of("r/latest");
-    cr_expect_eq(count_status(&rows, "ok"), 1);
-    cr_expect_eq(count_status(&rows, "skipped"), 1);
+    NUMBERS({count_status(&rows, "ok"), 1}, {count_status(&rows, "skipped"), 1});
 }
 
 /* ---- rerun -------------------------------------------------------------------------------- */

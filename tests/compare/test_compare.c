@@ -8,6 +8,7 @@
 #include "tests/support/pasted.h"
 #include "tests/support/pty.h"
 #include "tests/support/run_folder.h"
+#include "tests/util/compared.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -77,15 +78,13 @@ Test(compare, axis_pairs_by_round)
     struct comparisons c = by_backend(&r);
     cr_assert_eq(c.n, 1);
     const struct comparison *one = &c.v[0];
-    cr_expect_eq(one->change.basis, BASIS_PAIRS);
-    cr_expect(one->change.n == 20 && one->change.disturbed == 4);
+    NUMBERS({one->change.basis, BASIS_PAIRS}, {one->change.n, 20}, {one->change.disturbed, 4});
     /* The level cancels; any other interval would be wide. */
     cr_expect(fabs(one->change.log.low - log(1.2)) < 1e-9);
     cr_expect(fabs(one->change.log.high - log(1.2)) < 1e-9);
     cr_expect_eq(one->change.verdict, VERDICT_SLOWER);
-    cr_expect_str_eq(one->name[BEFORE], "one");
-    cr_expect_str_eq(one->name[AFTER], "two");
-    cr_expect_str_eq(one->label, "v layer seq=128 mem=0");
+    TEXTS({one->name[BEFORE], "one"}, {one->name[AFTER], "two"},
+          {one->label, "v layer seq=128 mem=0"});
     cr_expect(one->arena_bytes[BEFORE] == 100 && one->arena_bytes[AFTER] == 200);
 
     /* Without --base the first value of the run is the base. */
@@ -115,8 +114,7 @@ Test(compare, one_base_has_one_time)
     cr_expect_neq(c.v[0].change.median[BEFORE], c.v[1].change.median[BEFORE]);
     for (int i = 0; i < 2; i++)
         cr_expect_eq(comparison_ns(&c.v[i], BEFORE), base.ns);
-    cr_expect_eq(comparison_ns(&c.v[0], AFTER), other.ns);
-    cr_expect_eq(comparison_ns(&c.v[1], AFTER), third.ns);
+    NUMBERS({comparison_ns(&c.v[0], AFTER), other.ns}, {comparison_ns(&c.v[1], AFTER), third.ns});
 }
 
 /* --order given: the same round numbers, but at another time. */
@@ -180,11 +178,9 @@ Test(compare, runs_match_by_id_then_by_key)
     const struct comparisons c = of_runs(dir);
     cr_assert_eq(c.n, 2);
     cr_expect(c.unmatched[BEFORE] == 1 && c.unmatched[AFTER] == 0);
-    cr_expect_str_eq(c.v[1].case_id[BEFORE], "3333");
-    cr_expect_str_eq(c.v[1].case_id[AFTER], "5555");
+    TEXTS({c.v[1].case_id[BEFORE], "3333"}, {c.v[1].case_id[AFTER], "5555"});
     for (int i = 0; i < 2; i++) {
-        cr_expect_eq(c.v[i].change.verdict, VERDICT_FASTER);
-        cr_expect_eq(c.v[i].change.basis, BASIS_MOMENTS);
+        NUMBERS({c.v[i].change.verdict, VERDICT_FASTER}, {c.v[i].change.basis, BASIS_MOMENTS});
         cr_expect(!c.v[i].changed);
     }
 }

@@ -3,6 +3,7 @@
  * Figures: which points a figure takes from rows with known numbers, names and styles of its
  * series, and what is left out and why. */
 #include "tests/support/figure_rows.h"
+#include "tests/util/compared.h"
 
 TestSuite(plot, .init = folder_make, .fini = folder_remove, .timeout = 100);
 
@@ -39,23 +40,18 @@ Test(plot, lines_are_the_rows)
     cr_assert_eq(p.rows.n, 2);
     cr_assert_eq(p.columns.n, 2);
     cr_assert_eq(p.series.n, 2);
-    cr_expect_str_eq(p.rows.v[0].text, "mem 0");
-    cr_expect_str_eq(p.rows.v[1].text, "mem 64");
+    TEXTS({p.rows.v[0].text, "mem 0"}, {p.rows.v[1].text, "mem 64"});
     for (int v = 0; v < 2; v++) {
-        cr_expect_str_eq(p.series.v[v].text, variants[v]->name);
-        cr_expect_str_eq(p.columns.v[v].text, usual[v]->name);
+        TEXTS({p.series.v[v].text, variants[v]->name}, {p.columns.v[v].text, usual[v]->name});
         for (int c = 0; c < 2; c++) {
             const struct plot_point *const a = point_at(&p, 1, c, v, 0, 256);
             const double ns = (1 + v) * 65536.0 / (1 + c);
-            cr_expect_float_eq(a->y, ns, 1e-6);
-            cr_expect_float_eq(a->low, 0.9 * ns, 1e-6);
-            cr_expect_float_eq(a->high, 1.1 * ns, 1e-6);
+            NUMBERS({a->y, ns, 1e-6}, {a->low, 0.9 * ns, 1e-6}, {a->high, 1.1 * ns, 1e-6});
             cr_expect_float_eq(a->z, 2, 1e-9, "the time is the square of the length");
         }
     }
     p = must_plot(r.path, "latency-mem");
-    cr_expect_eq(p.n, 24);
-    cr_expect_eq(p.rows.n, 3);
+    NUMBERS({p.n, 24}, {p.rows.n, 3});
 }
 
 /* A variant looks the same whether others are in the file or not; so does an unknown one. */
@@ -84,9 +80,7 @@ Test(plot, styles_do_not_depend_on_the_file)
                 if (strcmp(p.series.v[i].text, names[n]) == 0)
                     style[k][n] = p.series.v[i].style;
     }
-    cr_expect_eq(style[0][0], 1);
-    cr_expect_eq(style[1][0], 1);
-    cr_expect_eq(style[0][1], style[1][1]);
+    NUMBERS({style[0][0], 1}, {style[1][0], 1}, {style[0][1], style[1][1]});
     for (int v = 0; variants[v]; v++)
         cr_expect_neq(style[0][1], v, "an unknown name takes the place of a known one");
 }
@@ -167,8 +161,7 @@ Test(plot, memory_is_stacked_without_gaps)
     cr_assert_eq(p.n, 3, "parts without bytes are not boxes");
     double end = 0;
     for (int i = 0; i < p.n; i++) {
-        cr_expect_eq(p.point[i].low, end);
-        cr_expect_eq(p.point[i].high - p.point[i].low, p.point[i].y);
+        NUMBERS({p.point[i].low, end}, {p.point[i].high - p.point[i].low, p.point[i].y});
         end = p.point[i].high;
     }
     cr_expect_eq(end, 123);
@@ -264,8 +257,7 @@ Test(plot, roofline_of_a_machine_alone)
 
     made_open(&r, "aaaa");
     struct plot p = plot_of(&r, "roofline");
-    cr_expect_eq(p.n, 2);
-    cr_expect_eq(p.rows.n * p.columns.n, 1);
+    NUMBERS({p.n, 2}, {p.rows.n * p.columns.n, 1});
     for (int i = 0; i < p.n; i++)
         cr_expect_neq(p.point[i].kind, 0);
 }
@@ -305,8 +297,7 @@ Test(plot, eval_speed_compares_with_the_window)
             put_latency(&r, &k, kind ? 2e6 : 1e9, kind ? 4 : 1000, 1);
         }
     struct plot p = plot_of(&r, "eval-speed");
-    cr_expect_eq(p.rows.n, 2);
-    cr_expect_eq(p.series.n, 3);
+    NUMBERS({p.rows.n, 2}, {p.series.n, 3});
     int kinds[4] = {0};
     for (int i = 0; i < p.n; i++) {
         const struct plot_point *const a = &p.point[i];
@@ -318,10 +309,7 @@ Test(plot, eval_speed_compares_with_the_window)
         if (a->kind == 3 && a->x == 1800)
             cr_expect_eq(a->y, 773);
     }
-    cr_expect_eq(kinds[0], 4);
-    cr_expect_eq(kinds[1], 2);
-    cr_expect_eq(kinds[2], 2);
-    cr_expect_eq(kinds[3], 4);
+    NUMBERS({kinds[0], 4}, {kinds[1], 2}, {kinds[2], 2}, {kinds[3], 4});
 }
 
 Test(plot, rows_without_lengths_are_no_points)
@@ -374,8 +362,7 @@ Test(plot, eval_speed_compares_one_shape_with_itself)
         low = fmin(low, slower[i]);
         high = fmax(high, slower[i]);
     }
-    cr_expect_float_eq(high, 1000, 1e-9);
-    cr_expect_float_eq(low, 500, 1e-9);
+    NUMBERS({high, 1000, 1e-9}, {low, 500, 1e-9});
 }
 
 /* One length is no curve. */

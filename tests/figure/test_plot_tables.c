@@ -2,6 +2,7 @@
  *
  * Figures of perplexity, training and changes: tables that are not of latencies. */
 #include "tests/support/figure_rows.h"
+#include "tests/util/compared.h"
 
 #include <sys/stat.h>
 
@@ -25,13 +26,11 @@ Test(plot_tables, perplexity_marks_what_nothing_beats)
     struct plot p = plot_of(&r, "perplexity-time");
     cr_expect_eq(p.n, 5);
     cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 10000)->label, "64");
-    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 1000)->y, 5);
-    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10000)->y, 4);
+    NUMBERS({point_at(&p, 0, 0, 0, 1, 1000)->y, 5}, {point_at(&p, 0, 0, 0, 1, 10000)->y, 4});
     p = must_plot(r.path, "perplexity-bytes");
     cr_expect_eq(p.n, 0, "no row of memory.csv is of this model");
     p = must_plot(r.path, "perplexity-mem");
-    cr_expect_eq(p.n, 3);
-    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 64)->z, 1.76);
+    NUMBERS({p.n, 3}, {point_at(&p, 0, 0, 0, 0, 64)->z, 1.76});
 }
 
 /* A perplexity of one checkpoint for each of four, at two values of a choice and two lengths. */
@@ -95,16 +94,12 @@ Test(plot_tables, curves_and_changes_come_from_their_files)
     folder_put_text("other.csv", "some,thing\n1,2\n");
     cr_assert_eq(mkdir(in_folder("folder.csv"), 0700), 0, "other people's folders are passed over");
     struct plot p = must_plot(folder, "training");
-    cr_expect_eq(p.n, 2);
-    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 10)->y, 3);
-    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10)->y, 2.5);
+    NUMBERS({p.n, 2}, {point_at(&p, 0, 0, 0, 0, 10)->y, 3}, {point_at(&p, 0, 0, 0, 1, 10)->y, 2.5});
     HAS(p.series.v[0].text, "(m)");
     p = must_plot(folder, "changes");
     cr_assert_eq(p.n, 1, "a row without times is not a change of time");
-    cr_expect_eq(p.point[0].x, -12.5);
-    cr_expect_eq(p.point[0].z, 2);
-    cr_expect_str_eq(p.point[0].label, "a, b: new / old");
-    cr_expect_str_eq(p.series.v[0].text, "faster");
+    NUMBERS({p.point[0].x, -12.5}, {p.point[0].z, 2});
+    TEXTS({p.point[0].label, "a, b: new / old"}, {p.series.v[0].text, "faster"});
 }
 
 /* The arena is that of the row with the same model and shape, not of the next best. */
@@ -138,8 +133,7 @@ Test(plot_tables, perplexity_finds_its_bytes)
                 made_write(&r, TABLE_PERPLEXITY, &row);
         }
     struct plot p = plot_of(&r, "perplexity-bytes");
-    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1000)->y, 5);
-    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1064)->y, 4);
+    NUMBERS({point_at(&p, 0, 0, 0, 0, 1000)->y, 5}, {point_at(&p, 0, 0, 0, 0, 1064)->y, 4});
 }
 
 /* Rows of two variants at three lengths: what a filter removes is not drawn. */

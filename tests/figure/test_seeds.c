@@ -3,6 +3,7 @@
  * Scores of a study in figures: a point a contender, with the mean over its seeds and its interval. */
 #include "tests/support/figure_rows.h"
 #include "tests/support/program.h"
+#include "tests/util/compared.h"
 
 TestSuite(plot_seeds, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -68,8 +69,7 @@ Test(plot_seeds, a_contender_is_one_point_with_its_interval)
     struct plot p = must_plot_run("perplexity-time");
     cr_assert_eq(p.rows.n, 1, "widths of contenders make no panel");
     cr_assert_eq(p.series.n, 2);
-    cr_expect_str_eq(p.series.v[0].text, "a");
-    cr_expect_str_eq(p.series.v[1].text, "b");
+    TEXTS({p.series.v[0].text, "a"}, {p.series.v[1].text, "b"});
     const struct plot_point *const a = point_at(&p, 0, 0, 0, 0, 2);
     cr_expect_float_eq(a->y, exp(1.2), 1e-9);
     cr_expect_float_eq(log(a->high), 1.2 + 4.302652729749464 * 0.2 / sqrt(3), 1e-6, "Student's t");
@@ -89,11 +89,9 @@ Test(plot_seeds, contexts_that_differ_stay_as_labels)
         points += p.point[i].kind == 0;
         contexts += p.point[i].kind == 0 && strcmp(p.point[i].label, "64") == 0;
     }
-    cr_expect_eq(points, 4);
-    cr_expect_eq(contexts, 2);
+    NUMBERS({points, 4}, {contexts, 2});
     p = must_plot_run("perplexity-mem");
-    cr_expect_eq(p.series.n, 2);
-    cr_expect_eq(p.n, 4);
+    NUMBERS({p.series.n, 2}, {p.n, 4});
 }
 
 Test(plot_seeds, sizes_of_the_study_are_panels)
@@ -103,8 +101,7 @@ Test(plot_seeds, sizes_of_the_study_are_panels)
     make_study(sizes, 2, 1);
     struct plot p = must_plot_run("perplexity-time");
     cr_assert_eq(p.rows.n, 2);
-    cr_expect_str_eq(p.rows.v[0].text, "small");
-    cr_expect_str_eq(p.rows.v[1].text, "large");
+    TEXTS({p.rows.v[0].text, "small"}, {p.rows.v[1].text, "large"});
 }
 
 /* The page draws these, one line a contender. */

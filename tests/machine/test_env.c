@@ -4,6 +4,7 @@
 #include "harness/machine/env.h"
 
 #include "tests/support/failure.h"
+#include "tests/util/compared.h"
 #include "variants/base/cpu.h"
 
 #include <ctype.h>
@@ -86,9 +87,8 @@ Test(env, padding_is_one_variable_more)
     cr_expect(length(env) == 1 && count(env, "BENCH_PADDING=000") == 1);
     env_free(env);
     env = env_padded(parent, 1);
-    cr_expect_eq(length(env), length(parent) + 1);
-    cr_expect_eq(count(env, "BENCH_PADDING=0"), 1);
-    cr_expect_eq(count(env, parent[0]), count(parent, parent[0]));
+    NUMBERS({length(env), length(parent) + 1}, {count(env, "BENCH_PADDING=0"), 1},
+            {count(env, parent[0]), count(parent, parent[0])});
     env_free(env);
 }
 
@@ -187,8 +187,7 @@ Test(env, host_id_is_stable)
     env_gather(t, &one);
     topo_close(t);
     cr_expect_eq(one.topo.allowed_cpus, 1);
-    cr_expect_str_eq(one.row.max_isa, "ref");
-    cr_expect_str_eq(one.row.host_id, all.row.host_id);
+    TEXTS({one.row.max_isa, "ref"}, {one.row.host_id, all.row.host_id});
 
     MUST(topo_open(&t, "numa:2 core:32 pu:2", &failure));
     env_gather(t, &one);
@@ -225,9 +224,8 @@ Test(env, ticks)
 
     cr_expect_gt(now.total, 0);
     cr_expect_leq(now.steal, now.total);
-    cr_expect_float_eq(env_steal_pct(&a, &b), 2.5, 1e-12);
-    cr_expect_eq(env_steal_pct(&b, &b), 0);
-    cr_expect_eq(env_steal_pct(&b, &a), 0);
+    NUMBERS({env_steal_pct(&a, &b), 2.5, 1e-12}, {env_steal_pct(&b, &b), 0},
+            {env_steal_pct(&b, &a), 0});
 }
 
 /* What a host's command line says of its disks, consoles and keys goes to nobody. */

@@ -4,6 +4,7 @@
 #include "harness/machine/quota.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/util/compared.h"
 
 #include <math.h>
 
@@ -33,9 +34,7 @@ Test(quota, none)
     struct quota q = quota_find(folder); /* no /proc */
 
     cr_expect(isnan(q.cpus));
-    cr_expect_eq(quota_throttled(&q), 0);
-    cr_expect_eq(quota_threads(&q, 7), 7);
-    cr_expect_eq(quota_threads(&q, 0), 1);
+    NUMBERS({quota_throttled(&q), 0}, {quota_threads(&q, 7), 7}, {quota_threads(&q, 0), 1});
     machine(MOUNT_2, "0::/user.slice\n");
     put("sys/fs/cgroup/user.slice/cpu.max", "max 100000\n");
     cr_expect(isnan(quota_find(folder).cpus));
@@ -55,9 +54,7 @@ Test(quota, version_two)
     put("sys/fs/cgroup/a/b/c/cpu.max", "max 100000\n");
     put("sys/fs/cgroup/a/b/c/cpu.stat", "usage_usec 5\nnr_periods 0\nnr_throttled 0\n");
     struct quota q = quota_find(folder);
-    cr_expect_eq(q.cpus, 1.5);
-    cr_expect_eq(quota_throttled(&q), 4);
-    cr_expect_eq(quota_threads(&q, 8), 1);
+    NUMBERS({q.cpus, 1.5}, {quota_throttled(&q), 4}, {quota_threads(&q, 8), 1});
     put("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 5\nnr_periods 12\nnr_throttled 7\n");
     cr_expect_eq(quota_throttled(&q), 7);
 }
@@ -68,9 +65,7 @@ Test(quota, version_two_of_a_container)
     machine(MOUNT_2, "0::/\n");
     put("sys/fs/cgroup/cpu.max", "250000 100000\n");
     struct quota q = quota_find(folder);
-    cr_expect_eq(q.cpus, 2.5);
-    cr_expect_eq(quota_threads(&q, 8), 2);
-    cr_expect_eq(quota_threads(&q, 2), 2);
+    NUMBERS({q.cpus, 2.5}, {quota_threads(&q, 8), 2}, {quota_threads(&q, 2), 2});
     machine(MOUNT_2, "0::/../other\n"); /* above what is mounted */
     cr_expect_eq(quota_find(folder).cpus, 2.5);
 }
@@ -83,9 +78,7 @@ Test(quota, version_one)
     put("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
     put("sys/fs/cgroup/cpu,cpuacct/cpu.stat", "nr_periods 242\nnr_throttled 81\n");
     struct quota q = quota_find(folder);
-    cr_expect_float_eq(q.cpus, 0.1, 1e-12);
-    cr_expect_eq(quota_throttled(&q), 81);
-    cr_expect_eq(quota_threads(&q, 2), 1);
+    NUMBERS({q.cpus, 0.1, 1e-12}, {quota_throttled(&q), 81}, {quota_threads(&q, 2), 1});
     put("sys/fs/cgroup/cpu,cpuacct/docker/0123/cpu.cfs_quota_us", "5000\n");
     put("sys/fs/cgroup/cpu,cpuacct/docker/0123/cpu.cfs_period_us", "100000\n");
     cr_expect_float_eq(quota_find(folder).cpus, 0.05, 1e-12);

@@ -3,6 +3,7 @@
  * Pin plans on synthetic machines of any size, and pinning itself on the actual machine. */
 #include "harness/machine/topo.h"
 #include "tests/support/program.h"
+#include "tests/util/compared.h"
 
 #include <omp.h>
 #include <sched.h>
@@ -63,13 +64,10 @@ Test(topo, facts)
         char all[16];
         topo_facts(machine(of), &f);
         snprintf(all, sizeof(all), shapes[i].cpus > 1 ? "0-%d" : "%d", shapes[i].cpus - 1);
-        cr_expect_eq(f.packages, shapes[i].packages, "%s: %d packages", of, f.packages);
-        cr_expect_eq(f.numa_nodes, shapes[i].nodes, "%s: %d nodes", of, f.numa_nodes);
-        cr_expect_eq(f.cores, shapes[i].cores, "%s: %d cores", of, f.cores);
-        cr_expect_eq(f.cpus, shapes[i].cpus, "%s: %d cpus", of, f.cpus);
-        cr_expect_eq(f.allowed_cores, shapes[i].cores, "%s", of);
-        cr_expect_eq(f.allowed_cpus, shapes[i].cpus, "%s", of);
-        cr_expect_eq(f.smt, shapes[i].smt, "%s", of);
+        NUMBERS_OF(of, {f.packages, shapes[i].packages}, {f.numa_nodes, shapes[i].nodes},
+                   {f.cores, shapes[i].cores}, {f.cpus, shapes[i].cpus},
+                   {f.allowed_cores, shapes[i].cores}, {f.allowed_cpus, shapes[i].cpus},
+                   {f.smt, shapes[i].smt});
         cr_expect_str_eq(f.cpuset, all, "%s", of);
     }
 }
@@ -81,10 +79,8 @@ Test(topo, caches_of_a_synthetic_machine)
     struct topo_facts f;
 
     topo_facts(t, &f);
-    cr_expect_eq(f.l1d_bytes, 48u << 10);
-    cr_expect_eq(f.l2_bytes, 1u << 20);
-    cr_expect_eq(f.l3_bytes, 32u << 20);
-    cr_expect_eq(f.l3_count, 2);
+    NUMBERS({f.l1d_bytes, 48u << 10}, {f.l2_bytes, 1u << 20}, {f.l3_bytes, 32u << 20},
+            {f.l3_count, 2});
 }
 
 /* ---- plans -------------------------------------------------------------------------------- */
@@ -223,8 +219,7 @@ Test(topo, respects_affinity)
     t = machine(NULL);
     topo_facts(t, &one);
     snprintf(name, sizeof(name), "%d", last);
-    cr_expect_eq(one.allowed_cpus, 1);
-    cr_expect_eq(one.allowed_cores, 1);
+    NUMBERS({one.allowed_cpus, 1}, {one.allowed_cores, 1});
     cr_expect_eq(one.cpus, all.cpus, "what exists does not depend on what is allowed");
     cr_expect_str_eq(one.cpuset, name);
     cr_assert_eq(topo_plan(t, "compact", 1, got, &failure), OK);
@@ -370,8 +365,7 @@ Test(topo, fast_cores_first)
     char cpus[32];
 
     topo_facts(t, &facts);
-    cr_expect_eq(facts.kinds, 2);
-    cr_expect_eq(facts.fast_cores, 2);
+    NUMBERS({facts.kinds, 2}, {facts.fast_cores, 2});
     expect_plan(t, "compact", 4, "4,5,0,1");
     expect_plan(t, "scatter", 3, "4,5,0");
     expect_plan(t, "p-cores", 2, "4,5");
@@ -418,8 +412,7 @@ Test(topo, masks)
         "compact");
     struct topo *const siblings = open_described(&(struct described){4, 2, 0x0c, 0});
     topo_facts(siblings, &f);
-    cr_expect_eq(f.allowed_cores, 1);
-    cr_expect_eq(f.allowed_cpus, 2);
+    NUMBERS({f.allowed_cores, 1}, {f.allowed_cpus, 2});
     expect_plan(siblings, "compact", 2, "2,3");
     struct topo *const one_each = open_described(&(struct described){4, 2, 0xaa, 0});
     topo_facts(one_each, &f);
@@ -433,8 +426,7 @@ Test(topo, cores_of_one_kind)
     struct topo_facts facts;
 
     topo_facts(t, &facts);
-    cr_expect_eq(facts.kinds, 1);
-    cr_expect_eq(facts.fast_cores, 4);
+    NUMBERS({facts.kinds, 1}, {facts.fast_cores, 4});
     expect_no_plan(t, "e-cores", 1, E_UNSUPPORTED,
                    "--pin e-cores: the cores allowed here are of one kind  -> use --pin compact");
 }

@@ -4,6 +4,7 @@
 #include "harness/measure/estimate.h"
 #include "tests/support/command_line.h"
 #include "tests/support/kept.h"
+#include "tests/util/compared.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -63,9 +64,7 @@ Test(estimate, a_reference_is_paid_once)
         checks += one->reference;
         cr_expect_geq(one->run, 1, "the time to measure");
     }
-    cr_expect_eq(paid, 2);
-    cr_expect_float_eq(t.total, total, 1e-9);
-    cr_expect_float_eq(t.checks, checks, 1e-9);
+    NUMBERS({paid, 2}, {t.total, total, 1e-9}, {t.checks, checks, 1e-9});
 
     estimate_line(&t, LINE "--backend openblas,onednn --no-check", never, NULL);
     cr_expect_eq(t.checks, 0);
@@ -162,18 +161,14 @@ Test(estimate, other_programs_slow_what_is_computed)
     struct speeds busy = speeds;
     struct estimate quiet, slow;
 
-    cr_expect_eq(load_slows(0, 2, 2), 1);
-    cr_expect_eq(load_slows(1, 2, 8), 1);
-    cr_expect_eq(load_slows(2, 2, 2), 2);
-    cr_expect_eq(load_slows(10, 2, 2), 6);
-    cr_expect_eq(load_slows(10, 2, 0), 1);
+    NUMBERS({load_slows(0, 2, 2), 1}, {load_slows(1, 2, 8), 1}, {load_slows(2, 2, 2), 2},
+            {load_slows(10, 2, 2), 6}, {load_slows(10, 2, 0), 1});
     struct plan p = estimate_line(&quiet, LINE "--backend ref", never, NULL);
     busy.slow = 2;
     estimate_plan(&slow, &p, &busy, never, NULL);
     for (int i = 0; i < p.n; i++) {
         const struct case_estimate *const a = &quiet.cases[i], *const b = &slow.cases[i];
-        cr_expect_float_eq(b->call, 2 * a->call, 1e-12);
-        cr_expect_float_eq(b->reference, 2 * a->reference, 1e-12);
+        NUMBERS({b->call, 2 * a->call, 1e-12}, {b->reference, 2 * a->reference, 1e-12});
         cr_expect_lt(b->run - a->run, a->run - 1, "a second is timed in any case");
         cr_expect_geq(b->run, a->run);
     }

@@ -73,8 +73,7 @@ Test(measure, primes_unless_a_call_lasts_longer_than_20_blocks)
     struct bed b = {.fake = {{.call_ns = 100e6}, {.call_ns = 100.1e6}}};
 
     cr_assert_eq(measure_fakes(&b, 2, &usual_schedule), OK);
-    cr_expect_eq(b.fake[0].primed, b.out[0].samples);
-    cr_expect_eq(b.fake[1].primed, 0);
+    NUMBERS({b.fake[0].primed, b.out[0].samples}, {b.fake[1].primed, 0});
 }
 
 /* ---- stopping ------------------------------------------------------------------------------ */
@@ -150,9 +149,8 @@ Test(measure, marks_preempted_blocks_and_numbers_rounds)
     int disturbed = 0;
     for (int i = 0; i < b.diary.n; i++) {
         const struct sample *x = &b.diary.sample[i];
-        cr_expect_eq(x->round, (uint32_t)i);
-        cr_expect_eq(x->disturbed, x->involuntary_switches > 0);
-        cr_expect_eq(x->cpu_ns, x->wall_ns / 2);
+        NUMBERS({x->round, (uint32_t)i}, {x->disturbed, x->involuntary_switches > 0},
+                {x->cpu_ns, x->wall_ns / 2});
         disturbed += x->disturbed;
     }
     cr_expect(b.diary.n == 40 && disturbed == 10, "%d of %d", disturbed, b.diary.n);
@@ -244,8 +242,7 @@ Test(measure, failing_target_leaves_and_the_others_go_on)
     cr_expect_str_eq(b.out[1].err.msg, "fake failed  -> nothing");
     cr_expect(b.out[2].stop == STOP_FAILED && b.out[2].status == E_NOMEM);
     cr_expect(b.out[2].samples > 0 && b.out[2].samples < 15);
-    cr_expect_eq(b.fake[1].blocks, 1);
-    cr_expect_eq(b.fake[2].blocks, 70);
+    NUMBERS({b.fake[1].blocks, 1}, {b.fake[2].blocks, 70});
     for (int i = 0; i < 3; i++)
         cr_expect(b.diary.done[i] == 1 && b.diary.why[i] == b.out[i].stop);
 }

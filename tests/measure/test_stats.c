@@ -4,6 +4,7 @@
  * from fixed seeds, so they give the same counts on every machine. */
 #include "harness/measure/launches.h"
 #include "tests/support/sanitized.h"
+#include "tests/util/compared.h"
 
 #include "variants/base/rng.h"
 
@@ -94,9 +95,8 @@ Test(stats, a_nan_spoils_every_number)
 
     cr_expect(isnan(stats_drift_pct(x, 5, work)));
     stats_sort(x, 5);
-    cr_expect(isnan(stats_median(x, 5)) && isnan(stats_quantile(x, 5, 0)));
-    cr_expect(isnan(stats_mean(x, 5)) && isnan(stats_stddev(x, 5)));
-    cr_expect(isnan(stats_mad(x, 5, work)));
+    NUMBERS({stats_median(x, 5), NAN}, {stats_quantile(x, 5, 0), NAN}, {stats_mean(x, 5), NAN},
+            {stats_stddev(x, 5), NAN}, {stats_mad(x, 5, work), NAN});
     const struct interval ci = stats_median_interval(x, 5);
     cr_expect(isnan(ci.low) && isnan(ci.mid) && isnan(ci.high));
 }
@@ -308,8 +308,7 @@ Test(summary, is_per_call_and_in_time)
     expect_near(m.mad, 2, "mad");
     expect_near(m.cpu_median, 8, "cpu_median");
     expect_near(m.drift_pct, 100 * (15.0 / 11 - 1), "drift");
-    cr_expect(m.ci_low == 10 && m.ci_high == 16);
-    cr_expect(isnan(m.p90) && isnan(m.p99));
+    NUMBERS({m.ci_low, 10}, {m.ci_high, 16}, {m.p90, NAN}, {m.p99, NAN});
 }
 
 Test(summary, of_none_one_and_two)
@@ -338,9 +337,8 @@ Test(summary, of_equal_samples_has_no_spread)
 
     fill(s, MOST_SAMPLES, 0);
     const struct summary m = summarize(s, MOST_SAMPLES, work);
-    cr_expect(m.min == 100 && m.max == 100 && m.ci_low == 100 && m.ci_high == 100);
-    cr_expect(m.p90 == 100 && m.p99 == 100);
-    cr_expect(m.stddev == 0 && m.mad == 0 && m.drift_pct == 0);
+    NUMBERS({m.min, 100}, {m.max, 100}, {m.ci_low, 100}, {m.ci_high, 100}, {m.p90, 100},
+            {m.p99, 100}, {m.stddev, 0}, {m.mad, 0}, {m.drift_pct, 0});
 }
 
 /* p90 counts the samples that are used, not all that were taken. */

@@ -2,6 +2,7 @@
  *
  * Verdicts of studies in which a seed has no score. */
 #include "tests/support/study_rows.h"
+#include "tests/util/compared.h"
 
 enum { OWN, CONTROL, NOBODY, WHOSE };
 
@@ -59,11 +60,8 @@ Test(study_verdict, none_from_survivors)
         cr_expect_eq(e->verdict, lost ? STUDY_NOT_TESTED : STUDY_BETTER, "%s %d", status, side);
         cr_expect_eq(isnan(e->p) && isnan(e->quality.diff.mid) && isnan(e->quality.diff.low), lost);
         cr_expect_str_eq(e->why, lost ? why : "", "%s %d: %s", status, side, e->why);
-        cr_expect_eq(e->lost, lost && side == OWN);
-        cr_expect_eq(b->lost, lost && side == CONTROL);
-        cr_expect_eq(e->test.n, seeds - e->lost);
-        cr_expect_eq(study_reached(e), e->lost == 0);
-        cr_expect_eq(v.tested, !lost);
+        NUMBERS({e->lost, lost && side == OWN}, {b->lost, lost && side == CONTROL},
+                {e->test.n, seeds - e->lost}, {study_reached(e), e->lost == 0}, {v.tested, !lost});
         cr_expect_eq(isnan(v.noise), b->lost > 0, "the noise is of all seeds, too");
         snprintf(why, sizeof(why), "the baseline; 1 of %d seeds %s", seeds, became);
         cr_expect_str_eq(b->why, b->lost ? why : "the baseline", "%s", b->why);
@@ -97,9 +95,7 @@ Test(study_verdict, lost_seeds_are_counted)
         }
     struct study_verdicts v = verdicts(&t);
     const struct study_entry *const new = entry(&v, "new", "s");
-    cr_expect_eq(new->lost, 2);
-    cr_expect_eq(new->test.n, 4);
-    cr_expect_eq(new->solved, 4);
+    NUMBERS({new->lost, 2}, {new->test.n, 4}, {new->solved, 4});
     cr_expect(!study_reached(new));
     cr_expect_str_eq(new->why, "2 of 6 seeds collapsed: no number");
     cr_expect(study_entry_of(&v, &t.row[0]) == new);
@@ -139,9 +135,8 @@ Test(study_verdict, collapsed_runs_are_no_models)
                  seeds, own ? "" : " of the baseline", is[k].nats);
         cr_expect_eq(e->verdict == STUDY_NOT_TESTED, collapsed, "%zu: %s", i, e->why);
         cr_expect_eq(whose->collapsed, collapsed ? seeds : 0, "%zu", i);
-        cr_expect_eq(whose->test.n, collapsed ? 3 - seeds : 3);
-        cr_expect_eq(whose->lr, 1e-3);
-        cr_expect_eq(isnan(e->p), collapsed);
+        NUMBERS({whose->test.n, collapsed ? 3 - seeds : 3}, {whose->lr, 1e-3},
+                {isnan(e->p), collapsed});
         cr_expect_str_eq(e->why, collapsed ? why : "", "%zu: %s", i, e->why);
     }
 }

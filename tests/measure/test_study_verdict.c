@@ -3,6 +3,7 @@
  * Verdicts of studies: known rows, and simulated studies whose truth is known. */
 #include "tests/support/normal.h"
 #include "tests/support/study_rows.h"
+#include "tests/util/compared.h"
 
 Test(study_verdict, clear_differences_and_none)
 {
@@ -20,10 +21,9 @@ Test(study_verdict, clear_differences_and_none)
     struct study_verdicts v = verdicts(&t);
     cr_assert_eq(v.n, 4);
     cr_expect(v.v[0].row->baseline == 1, "the baseline comes first");
-    cr_expect_eq(v.tested, 3);
-    cr_expect_eq(entry(&v, "good", "s")->verdict, STUDY_BETTER);
-    cr_expect_eq(entry(&v, "bad", "s")->verdict, STUDY_WORSE);
-    cr_expect_eq(entry(&v, "same", "s")->verdict, STUDY_NOT_SHOWN);
+    NUMBERS({v.tested, 3}, {entry(&v, "good", "s")->verdict, STUDY_BETTER},
+            {entry(&v, "bad", "s")->verdict, STUDY_WORSE},
+            {entry(&v, "same", "s")->verdict, STUDY_NOT_SHOWN});
     double base[5];
     for (int i = 0; i < 5; i++)
         base[i] = 2 + noise[i];
@@ -55,8 +55,7 @@ Test(study_verdict, own_controls)
         }
     struct study_verdicts v = verdicts(&t);
     cr_expect(v.controls);
-    cr_expect_eq(v.tested, 3);
-    cr_expect_eq(v.noise_of, 2);
+    NUMBERS({v.tested, 3}, {v.noise_of, 2});
     cr_expect(v.v[0].row->baseline == 1 && v.v[1].row->baseline == 1, "controls come first");
     cr_expect_eq(entry(&v, "first", "s")->verdict, STUDY_BETTER);
     cr_expect_float_eq(entry(&v, "first", "s")->quality.diff.mid, -1, 1e-12);
@@ -86,10 +85,8 @@ Test(study_verdict, a_seed_counts_once)
         }
     struct study_verdicts v = verdicts(&t);
     const struct study_entry *const one = entry(&v, "one", "s");
-    cr_expect_eq(one->test.n, 3);
-    cr_expect_eq(entry(&v, "base", "s")->test.n, 3);
-    cr_expect_float_eq(one->quality.diff.mid, 1, 1e-12);
-    cr_expect_float_eq(exp(one->log_time.mid), 2 / 1.02, 1e-3);
+    NUMBERS({one->test.n, 3}, {entry(&v, "base", "s")->test.n, 3},
+            {one->quality.diff.mid, 1, 1e-12}, {exp(one->log_time.mid), 2 / 1.02, 1e-3});
     cr_expect_lt(one->log_time.low, one->log_time.mid); /* three pairs, no two alike */
 }
 
@@ -109,11 +106,10 @@ Test(study_verdict, answers_are_compared)
         }
     struct study_verdicts v = verdicts(&t);
     const struct study_entry *const able = entry(&v, "able", "s"), *base = entry(&v, "base", "s");
-    cr_expect_eq(able->verdict, STUDY_BETTER);
-    cr_expect_float_eq(able->test.mean, floor + 0.01, 1e-12);
-    cr_expect_float_eq(able->way.mean, 1 - 0.01 / (blind - floor), 1e-12);
-    cr_expect_float_eq(able->way.least, 1 - 0.015 / (blind - floor), 1e-12);
-    cr_expect_float_eq(able->way.most, 1 - 0.005 / (blind - floor), 1e-12);
+    NUMBERS({able->verdict, STUDY_BETTER}, {able->test.mean, floor + 0.01, 1e-12},
+            {able->way.mean, 1 - 0.01 / (blind - floor), 1e-12},
+            {able->way.least, 1 - 0.015 / (blind - floor), 1e-12},
+            {able->way.most, 1 - 0.005 / (blind - floor), 1e-12});
     cr_expect(study_reached(able), "0.01 nats are 1 %% of perplexity");
     cr_expect_float_eq(base->way.mean, -0.02 / (blind - floor), 1e-12);
     cr_expect(!study_reached(base));
@@ -145,13 +141,10 @@ Test(study_verdict, returns_are_compared)
     struct study_verdicts v = verdicts(&t);
     const struct study_entry *const able = entry(&v, "able", "s"), *base = entry(&v, "base", "s"),
                                     *partly = entry(&v, "partly", "s");
-    cr_expect_eq(able->verdict, STUDY_BETTER);
-    cr_expect_eq(partly->verdict, STUDY_NOT_SHOWN);
-    cr_expect_float_eq(able->quality.diff.mid, 2.44 - 0.52, 1e-12);
-    cr_expect_float_eq(able->way.mean, 1.94 / 2, 1e-12);
-    cr_expect_float_eq(able->way.least, 1.92 / 2, 1e-12);
-    cr_expect_float_eq(able->way.most, 1.96 / 2, 1e-12);
-    cr_expect_float_eq(base->way.mean, 0.01, 1e-12);
+    NUMBERS({able->verdict, STUDY_BETTER}, {partly->verdict, STUDY_NOT_SHOWN},
+            {able->quality.diff.mid, 2.44 - 0.52, 1e-12}, {able->way.mean, 1.94 / 2, 1e-12},
+            {able->way.least, 1.92 / 2, 1e-12}, {able->way.most, 1.96 / 2, 1e-12},
+            {base->way.mean, 0.01, 1e-12});
     cr_expect(study_reached(able) && !study_reached(base) && !study_reached(partly));
     cr_expect_eq(partly->solved, 2);
     char *const out = PRINTED(f, study_verdicts_print(f, &v, FORMAT_CSV));
@@ -278,13 +271,10 @@ Test(study_verdict, pairs_pools_and_others)
                 continue;
             const struct welch *const w = &entry(&v, is[i].name, "s")->quality;
             const double p = wild ? is[i].own_p : is[i].p;
-            cr_expect_float_eq(w->diff.mid, is[i].diff.mid, 1e-9, "%s: %.12g", is[i].name,
-                               w->diff.mid);
-            cr_expect_float_eq(w->diff.low, wild ? is[i].own_low : is[i].diff.low, 1e-9,
-                               "%s: %.12g", is[i].name, w->diff.low);
-            cr_expect_float_eq(w->diff.high, wild ? is[i].own_high : is[i].diff.high, 1e-9,
-                               "%s: %.12g", is[i].name, w->diff.high);
-            cr_expect_float_eq(w->p, p, 1e-9 * p, "%s: %.12g", is[i].name, w->p);
+            NUMBERS_OF(is[i].name, {w->diff.mid, is[i].diff.mid, 1e-9},
+                       {w->diff.low, wild ? is[i].own_low : is[i].diff.low, 1e-9},
+                       {w->diff.high, wild ? is[i].own_high : is[i].diff.high, 1e-9},
+                       {w->p, p, 1e-9 * p});
         }
     }
 }

@@ -7,6 +7,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
+#include "tests/util/compared.h"
 #include "variants/model/lm/lm.h"
 
 #include <string.h>
@@ -421,9 +422,7 @@ Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remov
     const struct latency_row *const row = rows.row;
     cr_assert_eq(rows.n, 2);
     cr_expect(row[0].kv_heads == 2 && row[1].kv_heads == 2);
-    cr_expect_str_eq(row[0].halt, "t2t");
-    cr_expect_str_eq(row[1].halt, "");
-    cr_expect_str_eq(row[1].settings, "experts=3,moe_k=1");
+    TEXTS({row[0].halt, "t2t"}, {row[1].halt, ""}, {row[1].settings, "experts=3,moe_k=1"});
     must_bench("rerun %s -q --out r --quick --max-time 0.003 --min-samples 3", row[1].case_id);
     struct rows again = must_read("r/latest", TABLE_LATENCY);
     cr_assert_eq(again.n, 1);
@@ -474,9 +473,8 @@ Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
         must_bench("eval -q --ckpt m.safetensors --seq 8 --mem 12 --bytes 64 --backend ref "
                    "--threads 1 --out r");
         const struct perplexity_row *const row = must_rows("r/latest", TABLE_PERPLEXITY, 1);
-        cr_expect_str_eq(row->settings, cases[i].settings);
-        cr_expect_str_eq(row->rnn_cell, cases[i].rnn_cell);
-        cr_expect_str_eq(row->halt, cases[i].halt);
+        TEXTS({row->settings, cases[i].settings}, {row->rnn_cell, cases[i].rnn_cell},
+              {row->halt, cases[i].halt});
         cr_expect(row->kv_heads == 2 && row->layers == 2, "%s", v);
     }
 }

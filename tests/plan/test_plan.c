@@ -5,6 +5,7 @@
 #include "tests/support/command_line.h"
 #include "tests/support/failure.h"
 #include "tests/support/kernel/simd.h"
+#include "tests/util/compared.h"
 #include "variants/model/config/control.h"
 
 #include <string.h>
@@ -37,8 +38,7 @@ Test(plan, presets_are_base_variants_and_usable_backends)
 
     must_plan(&p, &o, "");
     const int fast = max_int(1, usable_backends() - 1); /* without ref, if there is another */
-    cr_expect_eq(p.groups, 4 * 2);
-    cr_expect_eq(p.n, p.groups * BASE_VARIANTS * fast);
+    NUMBERS({p.groups, 4 * 2}, {p.n, p.groups * BASE_VARIANTS * fast});
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *const c = &p.cases[i];
         cr_expect(c->index == i && c->opt == &o && c->threads == 3 && c->layers == 1);
@@ -460,9 +460,8 @@ Test(plan, config_of_a_case)
         const bool recurrent = variant_mem(c.variant)->recurrent;
         cr_expect(c.D == 64 && c.H == 4 && c.dh == 10 && c.F == 256 && c.N == 3 && c.V == 256);
         cr_expect(c.mem_len == 24 && c.max_seq == (recurrent ? 8 : 32));
-        cr_expect_eq(c.window, recurrent ? 24 : 0);
-        cr_expect_eq(c.same_length, recurrent);
-        cr_expect_eq(c.clamp_len, c.pos->clamps ? 7 : 0);
+        NUMBERS({c.window, recurrent ? 24 : 0}, {c.same_length, recurrent},
+                {c.clamp_len, c.pos->clamps ? 7 : 0});
         if (c.pos->clips)
             cr_expect(c.clip == 5 && c.rel_rows == 6);
         cr_expect_eq(c.gate, c.variant->gate ? gate_find("input") : NULL);

@@ -6,6 +6,7 @@
 #include "tests/support/json.h"
 #include "tests/support/sample_rows.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/util/compared.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -123,12 +124,12 @@ Test(samples, zst_without_zstd_is_said)
     const char *note;
 
     if (best_raw() == RAW_ZST) {
-        cr_expect_eq(raw_choose(&raw, &note, RAW_ZST, true, &failure), OK);
+        MUST(raw_choose(&raw, &note, RAW_ZST, true, &failure));
         cr_expect_eq(raw, RAW_ZST);
     } else {
         cr_expect_eq(raw_choose(&raw, &note, RAW_ZST, true, &failure), E_UNSUPPORTED);
     }
-    cr_expect_eq(raw_choose(&raw, &note, RAW_NONE, true, &failure), OK);
+    MUST(raw_choose(&raw, &note, RAW_NONE, true, &failure));
     cr_expect_eq(raw, RAW_NONE);
 }
 
@@ -156,8 +157,7 @@ Test(runjson, gives_back_the_options)
 
     create_json();
     MUST(runjson_read(folder, &back, start, &failure));
-    cr_expect_str_eq(back, options);
-    cr_expect_str_eq(start, "2026-11-21T06:01:02Z");
+    TEXTS({back, options}, {start, "2026-11-21T06:01:02Z"});
     free(back);
 }
 
@@ -174,9 +174,7 @@ Test(runjson, tells_the_end)
                              "finished_at_utc", &end, "exit_code", &code, "rows", "ok", &ok,
                              "skipped", &skipped, "options", "d-model", &d_model),
                  0);
-    cr_expect_str_eq(schema, "bench-run/" SCHEMA_VERSION);
-    cr_expect_str_eq(end, "2026-11-21T06:02:00Z");
-    cr_expect_str_eq(d_model, "512");
+    TEXTS({schema, "bench-run/" SCHEMA_VERSION}, {end, "2026-11-21T06:02:00Z"}, {d_model, "512"});
     cr_expect(code == 130 && ok == 7 && skipped == 2);
     cr_expect_str_eq(json_string_value(json_array_get(json_object_get(j, "argv"), 2)), "$'x\\xff'");
 }

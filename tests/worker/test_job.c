@@ -7,6 +7,7 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/kernel/simd.h"
 #include "tests/support/started_job.h"
+#include "tests/util/compared.h"
 #include <math.h>
 #include <string.h>
 
@@ -20,8 +21,7 @@ static void check_case(const struct bench_case *c)
     const struct arena counted = j.arena;
     cr_expect_null(counted.base);
     must_place(&j);
-    cr_expect_eq(j.arena.used, counted.used, "%s: counted %zu, took %zu", c->repro, counted.used,
-                 j.arena.used);
+    NUMBERS_OF(c->repro, {j.arena.used, counted.used});
     cr_expect(j.arena.size >= counted.used, "%s", c->repro);
     size_t sum = 0;
     for (int p = 0; p < PART_COUNT; p++) {
@@ -120,10 +120,7 @@ static void expect_parts(const char *line, size_t memory, size_t rel_pos)
     struct job j;
 
     count(&j, planned("%s", line));
-    cr_expect_eq(j.arena.part[PART_MEMORY], memory, "%s: memory %zu", line,
-                 j.arena.part[PART_MEMORY]);
-    cr_expect_eq(j.arena.part[PART_REL_POS], rel_pos, "%s: tables %zu", line,
-                 j.arena.part[PART_REL_POS]);
+    NUMBERS_OF(line, {j.arena.part[PART_MEMORY], memory}, {j.arena.part[PART_REL_POS], rel_pos});
     if (j.bcase->workload != WORK_ATTN)
         cr_expect_eq(job_predicted_bytes(&j), memory, "%s", line);
 }
@@ -214,10 +211,8 @@ Test(job, bytes_by_their_operands)
             cr_expect_geq(j.arena.part[PART_GRADIENTS], weights);
             want += j.arena.part[PART_OPTIMIZER] + j.arena.part[PART_GRADIENTS];
         }
-        cr_expect_eq(job_bytes(&j), (double)want, "%s: %.0f bytes, not %zu", j.bcase->repro,
-                     job_bytes(&j), want);
-        cr_expect_eq(job_tokens(&j), j.bcase->workload == WORK_DECODE ? 2 : 10, "%s",
-                     j.bcase->repro);
+        NUMBERS_OF(j.bcase->repro, {job_bytes(&j), (double)want},
+                   {job_tokens(&j), j.bcase->workload == WORK_DECODE ? 2 : 10});
     }
 }
 

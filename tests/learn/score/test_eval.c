@@ -5,6 +5,7 @@
 #include "tests/support/model.h"
 #include "tests/support/score_line.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/util/compared.h"
 
 #include "variants/model/checkpoint/checkpoint.h"
 
@@ -249,8 +250,7 @@ Test(eval, answers_are_scored_apart)
     const struct config c = small("vanilla");
     save(&c);
     const struct report r = must_score("--seq %d --mem %d", 7, 0);
-    cr_expect(r.answers == 0 && isnan(r.answer_nll) && isnan(r.answer_floor) &&
-              isnan(r.answer_blind));
+    NUMBERS({r.answers, 0}, {r.answer_nll, NAN}, {r.answer_floor, NAN}, {r.answer_blind, NAN});
 }
 
 static void expect_refused(const char *more, enum status want, const char *part)
@@ -277,8 +277,7 @@ Test(eval, choices_without_weights)
         save(&c);
         expect_equal(must_score("--seq %d --mem %d", 8, 4).nll, with.nll, "tau", all);
     }
-    cr_expect_eq(layers[0], 1);
-    cr_expect_eq(layers[1], c.N);
+    NUMBERS({layers[0], 1}, {layers[1], c.N});
     c = small("xl");
     save(&c);
     cr_expect(isnan(must_score("--seq %d --mem %d", 8, 4).layers_run));
@@ -348,8 +347,7 @@ ParameterizedTest(struct known *k, eval_trained, scores_of_the_published_code, .
         cr_skip_test("%s", failure.msg);
     MUST(score_line(&r, &failure, "--ckpt %s --corpus %s --bytes 65536 --seq 128 --mem %d -b %s",
                     model, corpus, k->mem, backends[k->backend]->name));
-    cr_expect_eq(r.tokens_counted, 65535);
-    cr_expect_eq(r.segments, 512);
+    NUMBERS({r.tokens_counted, 65535}, {r.segments, 512});
     cr_expect_float_eq(r.nll, k->nll, 1e-4, "%s, mem %d: %.6f, not %.6f",
                        backends[k->backend]->name, k->mem, r.nll, k->nll);
 }

@@ -8,6 +8,7 @@
 #include "tests/support/kernel/head_rows.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
+#include "tests/util/compared.h"
 #include "variants/base/rng.h"
 
 #include <dirent.h>
@@ -76,8 +77,7 @@ Test(heads, rank_of_simple_matrices)
     cr_expect_eq(energy_rank(x, ROWS, COLS, COLS, 0.9), 0);
     for (int i = 0; i < ROWS * COLS; i++)
         x[i] = 1;
-    cr_expect_eq(energy_rank(x, ROWS, COLS, COLS, 0.9), 1);
-    cr_expect_eq(energy_rank(x, 1, 1, COLS, 0.9), 1);
+    NUMBERS({energy_rank(x, ROWS, COLS, COLS, 0.9), 1}, {energy_rank(x, 1, 1, COLS, 0.9), 1});
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < COLS; j++)
             x[i * COLS + j] = i == j;
@@ -157,10 +157,8 @@ Test(heads, known_probabilities)
     }
     for (int i = 0; i < 4; i++) {
         const bool uniform = i == 0 || i == 3;
-        cr_expect_eq(row[i].layer, 1 + i / 2);
-        cr_expect_eq(row[i].attention, 1 + i / 2);
-        cr_expect_eq(row[i].head, 1 + i % 2);
-        cr_expect_eq(row[i].queries, L);
+        NUMBERS({row[i].layer, 1 + i / 2}, {row[i].attention, 1 + i / 2}, {row[i].head, 1 + i % 2},
+                {row[i].queries, L});
         cr_expect_float_eq(row[i].entropy, uniform ? entropy : 0, 1e-5, "%d: %g", i,
                            row[i].entropy);
         cr_expect_float_eq(row[i].keys90, uniform ? keys90 : 1, 1e-5, "%d: %g", i, row[i].keys90);
@@ -237,10 +235,8 @@ static void expect_rows_of_text(const char *in)
     one_file(path, in);
     cr_assert_eq(read_rows(path, row, 8), 4);
     for (int i = 0; i < 4; i++) {
-        cr_expect_eq(row[i].layer, 1 + i / 2);
-        cr_expect_eq(row[i].attention, 1 + i / 2);
-        cr_expect_eq(row[i].head, 1 + i % 2);
-        cr_expect_eq(row[i].queries, 399);
+        NUMBERS({row[i].layer, 1 + i / 2}, {row[i].attention, 1 + i / 2}, {row[i].head, 1 + i % 2},
+                {row[i].queries, 399});
         /* 24 segments of 16 and one of 15, after 16, the first after none */
         cr_expect_float_eq(row[i].visible, (24 * 16 * 24.5 - 16 * 16 + 15 * 24) / 399, 1e-4, "%g",
                            row[i].visible);

@@ -6,6 +6,7 @@
 #include "tests/support/kernel/head_rows.h"
 #include "tests/support/model.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/util/compared.h"
 
 TestSuite(heads_variants, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
@@ -53,8 +54,7 @@ static void expect_plain(const struct attn *a, int h, int i, const double *p)
         sum += e[j] = exp((double)a->scale * dot);
     }
     for (int j = 0; j < attn_keys(a); j++)
-        cr_expect_float_eq(p[j], e[j] / sum, 1e-9, "%s: %g, not %g", watched.name, p[j],
-                           e[j] / sum);
+        NUMBERS_OF(watched.name, {p[j], e[j] / sum, 1e-9});
 }
 
 /* o is the sum of p v: both sums are of floats. */
@@ -65,8 +65,7 @@ static void expect_values(const struct attn *a, int h, int i, const double *p)
         double sum = 0;
         for (int j = 0; j < attn_keys(a); j++)
             sum += p[j] * (double)a->v[j * a->v_at.row + at];
-        cr_expect_float_eq(a->o[i * a->o_at.row + at], sum, 1e-5, "%s: %g, not %g", watched.name,
-                           (double)a->o[i * a->o_at.row + at], sum);
+        NUMBERS_OF(watched.name, {a->o[i * a->o_at.row + at], sum, 1e-5});
     }
 }
 
@@ -121,15 +120,11 @@ static void expect_rows(const struct lm *m, const struct head_row *row, int n)
             attentions++;
             cr_assert_lt(at, n, "%s: attention %d has no rows", watched.name, attentions);
             for (int h = 0; at < n && row[at].attention == attentions; h++, at++) {
-                cr_expect_eq(row[at].layer, s->layer + 1, "%s: layer %d, not %d", watched.name,
-                             row[at].layer, s->layer + 1);
-                cr_expect_eq(row[at].head, h + 1, "%s", watched.name);
+                NUMBERS_OF(watched.name, {row[at].layer, s->layer + 1}, {row[at].head, h + 1});
                 if (s->kind == &sublayer_attention && !s->level) /* counted once */
-                    cr_expect_eq(row[at].queries, SEGMENTS * SEGMENT, "%s: %d queries",
-                                 watched.name, row[at].queries);
+                    NUMBERS_OF(watched.name, {row[at].queries, SEGMENTS * SEGMENT});
             }
-            cr_expect_eq(row[at - 1].head, s->c->H, "%s: %d heads, not %d", watched.name,
-                         row[at - 1].head, s->c->H);
+            NUMBERS_OF(watched.name, {row[at - 1].head, s->c->H});
         }
     cr_expect_eq(at, n, "%s: %d rows of no attention", watched.name, n - at);
     for (int i = 0; i < n; i++) {
@@ -181,8 +176,7 @@ static void expect_seen(struct config c, enum mem_kind kind)
     int expected = 0;
     for (int i = 0; i < m.lm.sublayers.n; i++)
         expected += softmaxes(&m.lm.sublayers.at[i]);
-    cr_expect_eq(heads_seen(&watched.heads, &failure), expected ? OK : E_UNSUPPORTED, "%s",
-                 watched.name);
+    NUMBERS_OF(watched.name, {heads_seen(&watched.heads, &failure), expected ? OK : E_UNSUPPORTED});
     const char *const path = in_folder("rows.csv");
     MUST(heads_write(&watched.heads, path, &failure));
     expect_rows(&m.lm, row, read_rows(path, row, ROWS));

@@ -7,6 +7,7 @@
 #include "tests/support/model.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
+#include "tests/util/compared.h"
 #include "variants/model/checkpoint/checkpoint.h"
 
 TestSuite(perplexity, .init = folder_make, .fini = folder_remove, .timeout = 240);
@@ -71,8 +72,7 @@ Test(perplexity, of_known_probabilities)
 
     save_model(true);
     const struct perplexity_row row = evaluate("xaaaaababbbccaab", "--mem 4");
-    cr_expect_eq(row.tokens_scored, 15);
-    cr_expect_eq(row.segments, 4);
+    NUMBERS({row.tokens_scored, 15}, {row.segments, 4});
     cr_expect_str_eq(row.unit, "byte");
     expect_near(row.bits_per_unit, bits, "bits_per_unit");
     expect_near(row.bits_per_byte, bits, "bits_per_byte, of the fifteen");
@@ -104,11 +104,8 @@ Test(perplexity, columns_agree)
     save_model(false);
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
         const struct perplexity_row row = evaluate(text, ways[i].how);
-        cr_expect_eq(row.tokens_scored, ways[i].scored, "%s: %lld", ways[i].how,
-                     (long long)row.tokens_scored);
-        cr_expect_eq(row.tokens, ways[i].tokens, "%s: %lld", ways[i].how, (long long)row.tokens);
-        cr_expect_eq(row.segments, ways[i].segments, "%s: %lld", ways[i].how,
-                     (long long)row.segments);
+        NUMBERS_OF(ways[i].how, {row.tokens_scored, ways[i].scored}, {row.tokens, ways[i].tokens},
+                   {row.segments, ways[i].segments});
         expect_near(row.tokens_per_s, (double)row.tokens_scored / (row.eval_ns / 1e9),
                     "tokens_per_s");
         expect_near(row.nll_sum, row.nll_nats_per_token * (double)row.tokens, "nll_sum");
@@ -138,8 +135,7 @@ Test(perplexity, types_are_compared_with_f32)
                "eval --resume=run -q");
     const struct perplexity_row *const row = must_rows("run", TABLE_PERPLEXITY, TYPES);
     for (int i = 0; i < TYPES; i++) {
-        cr_expect_str_eq(row[i].dtype, types[i][0]);
-        cr_expect_str_eq(row[i].act_dtype, types[i][1]);
+        TEXTS({row[i].dtype, types[i][0]}, {row[i].act_dtype, types[i][1]});
         cr_expect(i == 0 || row[i].ppl != row[i - 1].ppl);
         cr_expect(row[i].tokens_scored == row[0].tokens_scored && isfinite(row[i].ppl));
         cr_expect_eq(strstr(row[i].repro, "--dtype") != NULL, i > 0);
@@ -191,11 +187,9 @@ Test(perplexity, types_of_a_cache_are_compared_with_f32)
     HAS(r.out.data, "kv_dtype", "vs f32 %");
     const struct perplexity_row *const row = must_rows("r/latest", TABLE_PERPLEXITY, 3);
     for (int i = 0; i < 3; i++) {
-        cr_expect_str_eq(row[i].kv_dtype, types[i]);
-        cr_expect_str_eq(row[i].dtype, "f32");
+        TEXTS({row[i].kv_dtype, types[i]}, {row[i].dtype, "f32"});
         cr_expect_eq(strstr(row[i].repro, "--kv-dtype") != NULL, i > 0);
-        cr_expect_eq(isnan(row[i].ppl_delta_pct), i == 0);
-        cr_expect_eq(isnan(row[i].kl_nats), i == 0);
+        NUMBERS({isnan(row[i].ppl_delta_pct), i == 0}, {isnan(row[i].kl_nats), i == 0});
         if (i > 0) {
             cr_expect_neq(row[i].ppl, row[0].ppl);
             cr_expect_float_eq(row[i].ppl_delta_pct, 100 * (row[i].ppl / row[0].ppl - 1), 1e-9);
@@ -219,8 +213,7 @@ Test(perplexity, of_one_checkpoint_at_several_thresholds)
         must_rows("r/latest", TABLE_PERPLEXITY, ARRAY_LEN(taus));
     for (size_t i = 0; i < ARRAY_LEN(taus); i++)
         cr_expect_str_eq(row[i].exit_tau, taus[i]);
-    cr_expect_eq(row[0].layers_run, 3);
-    cr_expect_eq(row[2].layers_run, 1);
+    NUMBERS({row[0].layers_run, 3}, {row[2].layers_run, 1});
     cr_expect_neq(row[0].ppl, row[2].ppl);
     must_bench("%s --out again", row[2].repro);
     const struct perplexity_row *const again = must_rows("again/latest", TABLE_PERPLEXITY, 1);

@@ -7,6 +7,7 @@
 #include "harness/util/fileio.h"
 #include "tests/support/failure.h"
 #include "tests/support/score_line.h"
+#include "tests/util/compared.h"
 
 #include <math.h>
 
@@ -55,10 +56,8 @@ Test(counting, sums_are_those_of_published_programs)
         struct report r;
         cr_assert_eq(score_counted(&r, cases[i].of, cases[i].line, &failure), OK, "%s: %s",
                      cases[i].line, failure.msg);
-        cr_expect_float_eq(r.nll_sum, cases[i].sum, 2e-6 * cases[i].sum, "%s: %.9g", cases[i].line,
-                           r.nll_sum);
-        cr_expect_eq(r.tokens_counted, cases[i].tokens, "%s: %g tokens", cases[i].line,
-                     r.tokens_counted);
+        NUMBERS_OF(cases[i].line, {r.nll_sum, cases[i].sum, 2e-6 * cases[i].sum},
+                   {r.tokens_counted, cases[i].tokens});
         cr_expect(r.words == cases[i].words || (isnan(r.words) && isnan(cases[i].words)),
                   "%s: %g words", cases[i].line, r.words);
         cr_expect(r.text_bytes == cases[i].bytes || (isnan(r.text_bytes) && isnan(cases[i].bytes)),
@@ -112,8 +111,7 @@ Test(counting, places_are_those_of_each_stream)
             cr_expect_eq(isnan(at[k]), n[k] == 0, "%s: place %d", line, k);
             sum += n[k] > 0 ? n[k] * at[k] : 0;
         }
-        cr_expect_float_eq(sum, r.nll_sum, 1e-9 * r.nll_sum, "%s: %.9g, %.9g", line, sum,
-                           r.nll_sum);
+        NUMBERS_OF(line, {sum, r.nll_sum, 1e-9 * r.nll_sum});
     }
 }
 
@@ -155,8 +153,7 @@ Test(counting, lines_say_all)
                       back.detok == o.detok && back.join == o.join &&
                       back.mem_begin == o.mem_begin && back.batch.v[0] == o.batch.v[0],
                   "%s", said);
-        cr_expect_str_eq(back.bos, o.bos);
-        cr_expect_str_eq(back.doc_sep, o.doc_sep);
+        TEXTS({back.bos, o.bos}, {back.doc_sep, o.doc_sep});
         cr_expect_eq(back.tokens != NULL, o.tokens != NULL);
         options_free(&o);
         options_free(&back);

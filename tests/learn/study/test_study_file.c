@@ -3,6 +3,7 @@
  * Files of studies: what they say, what is refused and where, and the jobs that follow. */
 #include "harness/learn/study/study_jobs.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/util/compared.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,17 +43,11 @@ Test(study_file, says_what_it_says)
 
     MUST(read_text(&s, WHOLE, &failure));
     cr_expect_eq(s.variants.n, 3);
-    cr_expect_str_eq(s.variants.v[0].words, "--variant vanilla");
-    cr_expect_str_eq(s.variants.v[2].name, "gated");
-    cr_expect_str_eq(s.variants.v[2].words, "--variant gtrxl --gate highway");
-    cr_expect_eq(s.baseline, 1);
-    cr_expect_eq(s.sizes.n, 2);
-    cr_expect_eq(s.n_corpora, 1);
-    cr_expect_eq(s.n_rates, 3);
+    TEXTS({s.variants.v[0].words, "--variant vanilla"}, {s.variants.v[2].name, "gated"},
+          {s.variants.v[2].words, "--variant gtrxl --gate highway"});
+    NUMBERS({s.baseline, 1}, {s.sizes.n, 2}, {s.n_corpora, 1}, {s.n_rates, 3});
     cr_expect(s.rates[2] == 4e-3);
-    cr_expect_eq(s.baseline_seeds, 4);
-    cr_expect_eq(s.seeds, 2);
-    cr_expect_eq(s.tune_seeds, 1);
+    NUMBERS({s.baseline_seeds, 4}, {s.seeds, 2}, {s.tune_seeds, 1});
     cr_expect(s.tokens == 1000 && s.steps == 0 && !s.equal_parameters);
 }
 
@@ -66,11 +61,9 @@ Test(study_file, a_variant_by_its_name_alone)
                    "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\n",
                    &failure));
     cr_assert_eq(s.variants.n, 3);
-    cr_expect_str_eq(s.variants.v[0].name, "xl");
-    cr_expect_str_eq(s.variants.v[0].words, "--variant xl");
-    cr_expect_str_eq(s.variants.v[1].name, "gtrxl");
-    cr_expect_str_eq(s.variants.v[1].words, "--variant gtrxl");
-    cr_expect_str_eq(s.variants.v[2].name, "own");
+    TEXTS({s.variants.v[0].name, "xl"}, {s.variants.v[0].words, "--variant xl"},
+          {s.variants.v[1].name, "gtrxl"}, {s.variants.v[1].words, "--variant gtrxl"},
+          {s.variants.v[2].name, "own"});
     REFUSED(read_text(&s, "variant = nosuch\n", &failure), E_USAGE,
             "variant has no name  -> write variant = NAME: ");
     REFUSED(read_text(&s, "variants = xl\nvariant = xl\n", &failure), E_USAGE, "twice");
@@ -317,8 +310,7 @@ Test(study_file, shards_are_whole_groups)
             int found = 0;
             for (int a = 0; a < all.plan.n; a++)
                 found += strcmp(all.plan.jobs[a].id, p.plan.jobs[k].id) == 0;
-            cr_expect_eq(found, 1);
-            cr_expect_eq(p.plan.jobs[k].group % 3, i - 1);
+            NUMBERS({found, 1}, {p.plan.jobs[k].group % 3, i - 1});
         }
     }
     cr_expect_eq(n, all.plan.n);
@@ -466,9 +458,8 @@ Test(study_file, estimates_count_scores)
             s[twice][j->role] = quick;
         }
     }
-    cr_expect_float_eq(s[0][STUDY_TUNE], s[1][STUDY_TUNE], 1e-12);
-    cr_expect_float_eq(s[1][STUDY_FINAL] - s[0][STUDY_FINAL], s[0][STUDY_FINAL] - s[0][STUDY_TUNE],
-                       1e-9);
+    NUMBERS({s[0][STUDY_TUNE], s[1][STUDY_TUNE], 1e-12},
+            {s[1][STUDY_FINAL] - s[0][STUDY_FINAL], s[0][STUDY_FINAL] - s[0][STUDY_TUNE], 1e-9});
 }
 
 Test(study_file, refuses_options_that_are_not_the_files)
