@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models of a variant: defaults, and choices that contradict each other. */
+ * Models of a variant: defaults, and numbers beyond their bounds. Choices that contradict each other:
+ * test_refusals.c. */
 #include "tests/support/failure.h"
+#include "variants/model/config/keys.h"
 #include "variants/parts/collab.h"
 #include "variants/variant.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,42 +62,40 @@ static void expect_refused(const struct config *c, const char *text)
     cr_expect_str_eq(e.msg, text);
 }
 
-/* Of each part of each model, whatever set them. */
-Test(config, numbers_of_parts_are_within_bounds)
+/* One less than the least of a whole number, or one more than the greatest. */
+static void expect_bounds(const struct config *usual, const struct choice *row, ptrdiff_t base)
 {
-    int n = 0;
-
-    for (int i = 0; variants[i]; i++)
-        for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
-            const struct config usual = of(variants[i]->name);
-            const struct part_numbers *const of_part = config_numbers_of(&usual, s);
-            const struct choice *row = of_part ? of_part->choices : NULL;
-            for (; row && row->name; row++) {
-                struct config c = usual;
-                struct err e = {""};
-                if (row->codec != CODEC_INT)
-                    continue;
-                *(int *)(void *)(c.numbers[s].bytes + row->at) = (int)row->least - 1;
-                cr_expect_eq(config_check(&c, &e), E_USAGE, "%s: %s", variants[i]->name, row->name);
-                cr_expect(strstr(e.msg, row->name), "%s: %s", row->name, e.msg);
-                n++;
-            }
-        }
-    cr_expect_gt(n, 50);
+    for (int beyond = 0; beyond < 2; beyond++) {
+        struct config c = *usual;
+        int *const at = (int *)(void *)((char *)&c + base + row->at);
+        if (beyond && row->most >= INT_MAX)
+            continue;
+        *at = (int)(beyond ? row->most + 1 : row->least - 1);
+        REFUSED(config_check(&c, &failure), E_USAGE, row->name);
+    }
 }
 
-Test(config, widths_are_positive)
+/* Of each model and each of its parts, whatever set them. */
+Test(config, numbers_are_within_bounds)
 {
-    struct config c = of("xl");
+    const struct choice *row;
+    int n = 0;
 
-    c.dh = 0;
-    expect_refused(&c, "xl: d_head \"0\"  -> use 1 to 1048576");
-    c.dh = 20, c.H = -1;
-    expect_refused(&c, "xl: n_head \"-1\"  -> use 1 to 1048576");
-    c.H = 3, c.D = 0;
-    expect_refused(&c, "xl: d_model \"0\"  -> use 1 to 1048576");
-    c.D = 48, c.H = c.kv_heads = 1024, c.dh = 1025;
-    cr_expect_eq(config_check(&c, NULL), E_USAGE, "too wide together");
+    for (int i = 0; variants[i]; i++) {
+        const struct config usual = of(variants[i]->name);
+        for (int k = 0; (row = model_key(k)); k++)
+            if (row->codec == CODEC_INT && choice_applies(row, &usual, SCOPE_MODEL))
+                expect_bounds(&usual, row, 0), n++;
+        for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
+            const struct part_numbers *const numbers = config_numbers_of(&usual, s);
+            for (row = numbers ? numbers->choices : NULL; row && row->name; row++)
+                if (row->codec == CODEC_INT)
+                    expect_bounds(&usual, row,
+                                  usual.numbers[s].bytes - (const unsigned char *)&usual),
+                        n++;
+        }
+    }
+    cr_expect_gt(n, 50);
 }
 
 /* Each size is allowed; a state of all of them is not. */
@@ -126,46 +127,4 @@ Test(config, sinusoids_need_an_even_width)
         else if (!strchr(c.subs, 'l')) /* whose parts divide the width it has by default */
             cr_expect_eq(config_check(&c, NULL), OK, "%s", c.variant->name);
     }
-}
-
-Test(config, gates_belong_to_the_reordered_block)
-{
-    struct config c = of("gtrxl");
-
-    c.wiring = WIRING_POST;
-    expect_refused(&c, "gtrxl: norm post with a gate  -> gates belong to norm reorder");
-    c.wiring = WIRING_PRE, c.gate = NULL;
-    cr_expect_eq(config_check(&c, NULL), OK);
-    c.wiring = WIRING_REORDER;
-    expect_refused(&c, "gtrxl: norm reorder without a gate  -> gates belong to norm reorder");
-}
-
-/* What entered a layer is all that its sub-layers read. */
-Test(config, parallel_layers_are_attention_and_feed_forward)
-{
-    struct config c = of("rope");
-
-    c.wiring = WIRING_PARALLEL;
-    cr_expect_eq(config_check(&c, NULL), OK);
-    c.rnn_layers = 1;
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-    c.rnn_layers = 0;
-    snprintf(c.subs, sizeof(c.subs), "csf");
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-}
-
-Test(config, tables_are_causal_or_full)
-{
-    struct config c = of("shaw");
-
-    c.clip = -1;
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-    c.clip = 4, c.rel_rows = 5;
-    cr_expect_eq(config_check(&c, NULL), OK);
-    c.rel_rows = 9;
-    cr_expect_eq(config_check(&c, NULL), OK);
-    c.rel_rows = 6;
-    expect_refused(&c, "shaw: 6 table rows for clip 4  -> use 5 (causal) or 9 (full)");
-    c.clip = 0, c.rel_rows = 1;
-    cr_expect_eq(config_check(&c, NULL), OK);
 }

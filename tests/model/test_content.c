@@ -82,48 +82,6 @@ Test(content, something_left_out_is_not)
 
 /* ---- what looks ahead --------------------------------------------------------------------- */
 
-static void expect_no_language_model(struct config c, const char *what)
-{
-    cr_expect_eq(config_check(&c, NULL), E_USAGE, "%s is one", what);
-    c.V = 0;
-    cr_expect_eq(config_check(&c, NULL), OK, "%s is nothing", what);
-}
-
-Test(content, what_looks_ahead_is_no_language_model)
-{
-    struct config c = small("routing");
-
-    set_choice(&c, "route", "topk");
-    expect_no_language_model(c, "topk");
-    c = small("reformer");
-    set_number(&c, "lsh_chunk", TEXT);
-    set_choice(&c, "lsh", "chunked");
-    expect_no_language_model(c, "chunks");
-    c = small("informer");
-    c.causal = DIRECTION_CAUSAL;
-    expect_no_language_model(c, "a masked choice");
-}
-
-Test(content, what_makes_no_sense_is_refused)
-{
-    struct config c = small("routing");
-
-    c.window = 4;
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-    c = small("routing");
-    c.causal = DIRECTION_BOTH;
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-    c = small("reformer");
-    c.share_qk = false;
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-    c = small("clustered");
-    c.causal = DIRECTION_CAUSAL;
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-    c = small("vanilla");
-    c.share_qk = true;
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-}
-
 /* ---- centroids ---------------------------------------------------------------------------- */
 
 /* The length of the step of the first layer's centroids after a backward pass, and whether the

@@ -126,21 +126,13 @@ Test(dense_layers, texts)
     cr_expect_eq(dense_layers_parse(&c, many, &failure), E_USAGE);
 }
 
-Test(dense_layers, checks)
+/* What makes no sense: test_refusals.c. */
+Test(dense_layers, of_a_model)
 {
     struct config c = with_experts(3);
 
     set_choice(&c, "dense_layers", "1-2");
-    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
     cr_expect(!dense_layers_has(&c, 0) && dense_layers_has(&c, 1) && dense_layers_has(&c, 2));
-    set_choice(&c, "dense_layers", "1-3");
-    REFUSED(config_check(&c, &failure), E_USAGE, "dense_layers up to 3 of 3 layers");
-    set_choice(&c, "dense_layers", "");
-    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
-    set_choice(&c, "dense_inner", "5");
-    REFUSED(config_check(&c, &failure), E_USAGE, "without dense_layers");
-    set_choice(&c, "dense_layers", "1");
-    REFUSED(dense_ffn_parse(&c, "swish", &failure), E_USAGE, "with numbers of its own");
     c.ffn = &ffn_swiglu;
     cr_expect(!dense_layers_any(&c) && !dense_layers_has(&c, 1));
 }

@@ -148,19 +148,3 @@ TEST_EACH(int *b, encoder, agrees_with_the_reference, every_backend(), .timeout 
     }
     cr_expect_gt(n, 20);
 }
-
-Test(encoder, refuses_by_parts)
-{
-    static const struct {
-        const char *variant, *text;
-    } cases[] = {
-        {"alibi", "exclude each other"}, {"mamba", "both directions"}, {"bert", "an encoder"},
-        {"universal", "an encoder"},     {"memformer", "an encoder"},  {"exit", "an encoder"},
-        {"sandwich", "an encoder"},      {"macaron", "an encoder"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const struct config c = with_encoder(variant_find(cases[i].variant));
-        REFUSED(config_check(&c, &failure), E_USAGE, cases[i].text, "  -> ");
-    }
-}

@@ -50,83 +50,34 @@ Test(exclusions, features_have_names)
     }
 }
 
-static const struct drive *drive_at(struct config *c, int n)
+static const struct drive *const drives[] = {&drive_depth, &drive_blend, &drive_exit,
+                                             &drive_feedback, &drive_slots};
+
+/* What gives a model the n-th of them. */
+static bool drive_at(struct config *c, int n)
 {
-    switch (n) {
-    case 0:
-        c->steps = 2;
-        return &drive_depth;
-    case 1:
-        c->transparent = TRANSPARENT_TOP;
-        return &drive_blend;
-    case 2:
-        c->exit = EXIT_ENTROPY;
-        return &drive_exit;
-    case 3:
-        c->feedback.on = true;
-        return &drive_feedback;
-    case 4:
-        c->slots.n = 4;
-        set_text(c->subs, sizeof(c->subs), "sxf");
-        return &drive_slots;
-    default:
-        return NULL;
-    }
+    CHANGE(c->steps = 2);
+    CHANGE(c->transparent = TRANSPARENT_TOP);
+    CHANGE(c->exit = EXIT_ENTROPY);
+    CHANGE(c->feedback.on = true);
+    CHANGE(c->slots.n = 4, set_text(c->subs, sizeof(c->subs), "sxf"));
+    return false;
 }
 
 /* drive_of returns the first that a model has: one that has two is refused. */
 Test(exclusions, a_model_has_one_drive)
 {
-    struct config none = config_default(variant_find("vanilla"), 48, 4, 12, 96, 2, 256);
+    struct config none = config_default(variant_find("vanilla"), 48, 4, 12, 96, 2, 256), one = none;
 
     none.pos = pos_find("none");
     cr_expect_eq(drive_of(&none), &drive_plain);
-    for (int i = 0;; i++) {
-        struct config one = none;
-        const struct drive *const drive = drive_at(&one, i);
-        if (!drive)
-            break;
-        cr_expect_eq(drive_of(&one), drive);
+    for (int i = 0; one = none, drive_at(&one, i); i++) {
+        cr_expect_eq(drive_of(&one), drives[i]);
         cr_expect_eq(config_check(&one, &failure), OK, "%s", failure.msg);
         for (int k = 0; k < i; k++) {
             struct config two = one;
             drive_at(&two, k);
             cr_expect_eq(config_check(&two, NULL), E_USAGE, "%d and %d", i, k);
         }
-    }
-}
-
-/* Both are named as users say them. */
-Test(exclusions, the_message_names_two)
-{
-    static const struct {
-        const char *variant, *key, *value, *says;
-    } cases[] = {
-        {"gla", "masks", "window=4",
-         "gla: mixer gla and --mask exclude each other  -> leave one of them out"},
-        {"mla", "attn_bias", "1",
-         "mla: mixer mla and biases of attention exclude each other  -> leave one of them out"},
-        {"alibi", "causal", "both",
-         "alibi: positions alibi and --direction both exclude each other  -> leave one of them "
-         "out"},
-        {"span", "clamp_len", "4",
-         "span: attention with span and --clamp-len exclude each other  -> leave one of them out"},
-        {"fox", "cope", "5",
-         "fox: forgetting and contextual positions exclude each other  -> leave one of them out"},
-        {"diff", "dman", "1",
-         "diff: differences of heads and trained masks exclude each other  -> leave one of them "
-         "out"},
-        {"fox", "realformer", "sum",
-         "fox: forgetting and scores of the layer before exclude each other  -> leave one of them "
-         "out"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct config c = config_default(variant_find(cases[i].variant), 48, 4, 12, 96, 2, 256);
-        struct err e = {""};
-        cr_assert_eq(config_check(&c, &e), OK, "%s", e.msg);
-        cr_assert_eq(config_set(&c, cases[i].key, cases[i].value, &e), OK, "%s", e.msg);
-        cr_expect_eq(config_check(&c, &e), E_USAGE);
-        cr_expect_str_eq(e.msg, cases[i].says);
     }
 }

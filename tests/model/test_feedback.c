@@ -117,12 +117,6 @@ Test(feedback, nothing_else_passes_between_tokens)
         cr_expect_eq(config_check(&c, &failure) == OK,
                      wiring == WIRING_PRE || wiring == WIRING_POST);
     }
-    struct config c = of_memory(true);
-    c.pos = pos_find("xl");
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    c = of_memory(true);
-    c.attn_bias = true;
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
 }
 
 /* Tokens run one by one, each with masks of its own. */

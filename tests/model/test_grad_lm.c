@@ -204,19 +204,11 @@ TEST_EACH(int *which, grad_lm, is_the_derivative_of_models, every_number(ARRAY_L
 {
     struct config c = config_default(variant_find(models[*which].variant), 12, models[*which].H,
                                      models[*which].dh, models[*which].F, models[*which].N, 11);
-    char settings[160], *at = settings;
 
     c.max_seq = 64;
     if (c.stack.n)
         c.stack = (struct stack){2, {false, true}};
-    snprintf(settings, sizeof(settings), "%s", models[*which].settings);
-    for (char *one; (one = strsep(&at, " "));) {
-        char *const value = strchr(one, '=');
-        *value = '\0';
-        set_choice(&c, one, value + 1);
-        if (strcmp(one, "ffn") == 0)
-            config_numbers_reset(&c);
-    }
+    set_choices(&c, models[*which].settings);
     for (enum out_gate gate = OUT_GATE_NONE;
          gate <= (models[*which].gates ? OUT_GATE_HEADWISE : OUT_GATE_NONE); gate++) {
         c.out_gate = models[*which].gates ? gate : c.out_gate;

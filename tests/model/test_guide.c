@@ -135,23 +135,3 @@ Test(guide, changes_the_gradient_only)
     expect_other_gradient(&with, &without);
     as_reference(&with, "avx2");
 }
-
-static void expect_refused(const char *variant, const char *settings)
-{
-    struct config c = config_default(variant_find(variant), 12, 3, 4, 17, 2, 11);
-
-    if (settings_parse(&c, settings, false, &failure) == OK)
-        cr_expect_eq(config_check(&c, &failure), E_USAGE, "%s", settings);
-}
-
-Test(guide, refuses_what_no_head_sees)
-{
-    expect_refused("vanilla", "guide=1");
-    expect_refused("vanilla", "guide_previous=1");
-    expect_refused("vanilla", "guide=1,guide_next=1");
-    expect_refused("vanilla", "guide=1,guide_previous=4");
-    expect_refused("vanilla", "guide=1,guide_symbol=3");
-    expect_refused("vanilla", "guide=1,guide_token=1,guide_symbol=11");
-    expect_refused("realformer", "guide=1,guide_previous=1");
-    expect_refused("diff", "guide=1,guide_previous=1");
-}

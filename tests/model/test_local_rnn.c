@@ -140,14 +140,3 @@ Test(local_rnn, costs_what_it_multiplies)
     cr_expect_float_eq(lm_grad_flop(&m.lm, 2, 5, 9) - lm_grad_flop(&plain.lm, 2, 5, 9),
                        2 * 4 * product * 2 * (5 + 3 + 5 * 3), 1e-6);
 }
-
-Test(local_rnn, choices_that_make_no_sense)
-{
-    struct config c = model_of(CELL_RNN, 0, true);
-
-    REFUSED(config_check(&c, &failure), E_USAGE, "rnn_window");
-    c.rnn_window = 1, c.rnn_layers = MAX_RNNS + 1;
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    c.rnn_layers = MAX_RNNS;
-    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
-}

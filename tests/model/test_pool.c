@@ -350,18 +350,3 @@ Test(pools, invalid_orders_are_refused)
         HAS(failure.msg, "  -> use 1 to 8 times p, behind them one u");
     }
 }
-
-Test(pools, models_without_pools_are_refused)
-{
-    struct config c[9];
-
-    for (size_t i = 0; i < ARRAY_LEN(c); i++) {
-        c[i] = pool_config(forms[0], true);
-        MUST(config_check(&c[i], &failure));
-    }
-    c[0].wiring = WIRING_PRE, c[1].steps = 2, c[2].window = 4, c[3].same_length = true;
-    c[4].pos = &pos_rope, c[5].pos = &pos_none, c[6].score_residual = SCORE_RESIDUAL_SUM;
-    c[7].variant = variant_find("xl"), c[8].mixer = mixers[0];
-    for (size_t i = 0; i < ARRAY_LEN(c); i++)
-        cr_expect_eq(config_check(&c[i], &failure), E_USAGE, "%zu", i);
-}

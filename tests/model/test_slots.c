@@ -305,18 +305,3 @@ Test(slots, the_present_returns)
     }
     cr_expect_eq(memcmp(logits[0], logits[1], n * sizeof(float)), 0);
 }
-
-Test(slots, letters_and_numbers_go_together)
-{
-    struct config c = of_slots(2, 1);
-
-    cr_expect_eq(config_check(&c, &failure), OK);
-    c.slots.n = 0;
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    c = of_slots(2, 1);
-    snprintf(c.subs, sizeof(c.subs), "sf");
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    c = of_slots(2, 1);
-    c.slots.temp = 0;
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-}

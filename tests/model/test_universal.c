@@ -254,22 +254,3 @@ Test(universal, halting_begins_with_its_bias)
         cr_expect_eq(*params_find(&m.lm.params, "halt.bias")->data, set[k] ? -2.5f : 1);
     }
 }
-
-Test(universal, choices_that_make_no_sense)
-{
-    static const struct {
-        int steps, D;
-        enum halt_kind halt;
-        const char *pos, *says;
-    } cases[] = {
-        {0, 12, HALT_GRAVES, "none", "halting needs steps"},
-        {3, 11, HALT_GRAVES, "none", "--d-model 11 is odd"},
-        {3, 12, HALT_NEVER, "sinusoid", "steps of depth and positions sinusoid exclude each other"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct config c = depth_of(cases[i].halt, 3);
-        c.steps = cases[i].steps, c.D = cases[i].D, c.pos = pos_find(cases[i].pos);
-        REFUSED(config_check(&c, &failure), E_USAGE, cases[i].says);
-    }
-}

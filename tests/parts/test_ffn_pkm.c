@@ -165,12 +165,3 @@ Test(ffn_pkm, flop_counts_products_and_chosen_values)
 
     cr_expect_eq(ffn_pkm.flop(&c, 10), 2.0 * 10 * (D * 12 + 12 * 5 + 2 * 2 * D));
 }
-
-Test(ffn_pkm, more_values_than_keys_are_refused)
-{
-    struct config c = config_default(variant_find("pkm"), 12, 3, 4, 17, 1, 9);
-
-    cr_expect_eq(config_check(&c, &failure), OK);
-    set_number(&c, "pkm_keys", 31);
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-}

@@ -219,18 +219,6 @@ Test(kv_heads, defaults_divide)
     }
 }
 
-Test(kv_heads, only_divisors)
-{
-    struct config c = grouped(variant_find("rope"), 4);
-
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    cr_expect_str_eq(failure.msg, "rope: --kv-heads 4 does not divide --heads 6  -> use a divisor");
-    c.kv_heads = 0;
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    c.kv_heads = 3;
-    cr_expect_eq(config_check(&c, &failure), OK);
-}
-
 /* A value equal to the variant's own is left out of the repro line. */
 Test(kv_heads, option_reaches_the_cell_and_its_line)
 {

@@ -319,29 +319,3 @@ Test(moe, flop_counts_what_can_be_served)
     c = hashed(6, true);
     cr_expect_eq(ffn_hash.flop(&c, 10), 10 * 4.0 * D * F);
 }
-
-static void expect_refused(const struct config *c, const char *text)
-{
-    struct err e = {""};
-
-    cr_expect_eq(config_check(c, &e), E_USAGE, "%s", text);
-    cr_expect_str_eq(e.msg, text);
-}
-
-Test(moe, configurations_without_sense)
-{
-    const char *const name = variants[0]->name;
-    struct config c = moe(4, 5, 0, true);
-    char text[160];
-
-    snprintf(text, sizeof(text), "%s: 5 of 4 experts for each row  -> use moe_k of at most 4",
-             name);
-    expect_refused(&c, text);
-    cr_expect_eq(config_set(&c, "moe_k", "0", NULL), E_USAGE);
-    cr_expect_eq(config_set(&c, "capacity", "-1", NULL), E_USAGE);
-    set_number(&c, "moe_k", 1);
-    c.norm_kind = NORM_UNBIASED, c.D = 1, c.pos = &pos_none;
-    snprintf(text, sizeof(text), "%s: norm_kind unbiased of width 1  -> use --d-model 2 or more",
-             name);
-    expect_refused(&c, text);
-}

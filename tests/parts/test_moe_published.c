@@ -201,18 +201,3 @@ Test(moe_published, flop_counts_three_maps_and_the_shared_expert)
     cr_expect_eq(ffn_moe.flop(&c, 10),
                  2.0 * 10 * D * 4 + 6.0 * D * (20 * F + 10 * 5) + 2.0 * 10 * D);
 }
-
-static void expect_refused(const char *key, int value, const char *text)
-{
-    struct config c = config_of(&forms[5]);
-
-    set_number(&c, key, value);
-    REFUSED(config_check(&c, &failure), E_USAGE, text);
-}
-
-Test(moe_published, groups_without_sense)
-{
-    expect_refused("route_groups", 3, "route_groups 3 of 8 experts  -> use a divisor");
-    expect_refused("route_within", 5, "within 5 of route_groups 4");
-    expect_refused("moe_k", 5, "moe_k 5 of the 4 experts that a row may choose");
-}

@@ -160,17 +160,6 @@ Test(span, stays_between_its_bounds)
     cr_expect(z->data[0] == 0 && z->data[1] == 7 && z->data[2] == 4);
 }
 
-Test(span, choices_that_make_no_sense)
-{
-    struct config c = of("span", 1);
-
-    cr_expect_eq(config_set(&c, "span_ramp", "0", NULL), E_USAGE);
-    c.clamp_len = 4;
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-    c.clamp_len = 0;
-    cr_expect_eq(config_check(&c, NULL), OK);
-}
-
 /* Its bias has a row for each distance: positions whose tables have others are refused, and the
  * rest can be bound and built. */
 Test(span, with_every_kind_of_positions)

@@ -106,15 +106,6 @@ TEST_EACH(int *at, norm, ada_is_its_equation, every_backend())
     }
 }
 
-Test(norm, a_gain_of_zero_is_refused)
-{
-    struct config c = config_default(variant_find("adanorm"), 12, 3, 4, 17, 1, 9);
-
-    cr_expect_eq(config_check(&c, &failure), OK);
-    set_number(&c, "ada_c", 0);
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-}
-
 /* ---- PowerNorm ---------------------------------------------------------------------------- */
 
 enum { WEIGHT, BIAS, PHI, NU };

@@ -325,22 +325,3 @@ Test(pos_bias, trained_rates_stay_positive)
     optimizer_free(&optimizer);
     arena_release(&moments);
 }
-
-Test(pos_bias, choices_that_make_no_sense)
-{
-    struct config c = config_default(variant_find("t5"), 24, 6, 4, 8, 1, 0);
-
-    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
-    c.causal = false;
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    cr_expect_str_eq(failure.msg,
-                     "t5: positions t5 and --direction both exclude each other  -> leave "
-                     "one of them out");
-    c.causal = true;
-    cr_expect_eq(config_set(&c, "t5_buckets", "1", &failure), E_USAGE);
-    set_number(&c, "t5_buckets", 32);
-    set_number(&c, "t5_max_distance", 16);
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    set_number(&c, "t5_max_distance", 17);
-    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
-}

@@ -152,33 +152,13 @@ Test(rope, back_is_the_way_back)
     }
 }
 
-Test(rope, choices_that_make_no_sense)
+/* What makes no sense: test_refusals.c. */
+Test(rope, all_pairs_of_a_head_turn)
 {
-    struct config c = config_default(variant_find("rope"), 24, 3, 7, 8, 1, 0);
+    const struct config c = config_default(variant_find("rope"), 24, 3, 7, 8, 1, 0);
 
     cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
-    cr_expect_eq(pos_rope.n_pos_encoding(&c, 1) % 6, 0); /* dim */
-    set_number(&c, "rope_dim", 5);
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    cr_expect_str_eq(
-        failure.msg,
-        "rope: 5 coordinates to rotate  -> use an even number from 2 to the head width 7");
-    set_number(&c, "rope_dim", 8);
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    set_number(&c, "rope_dim", 6);
-    set_number(&c, "rope_base", 1);
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    set_number(&c, "rope_base", 10000);
-    set_choice(&c, "rope_scaling", "llama3");
-    set_number(&c, "rope_low", 1);
-    set_number(&c, "rope_high", 4);
-    cr_expect_eq(config_check(&c, &failure), OK, "%s", failure.msg);
-    set_number(&c, "rope_high", 1);
-    cr_expect_eq(config_check(&c, &failure), E_USAGE, "nothing is between 1 and 1");
-    c = config_default(variant_find("rope"), 24, 3, 1, 8, 1, 0);
-    cr_expect_eq(config_check(&c, &failure), E_USAGE);
-    cr_expect_str_eq(failure.msg,
-                     "rope: a head of width 1 has no pair to rotate  -> use 2 or more");
+    cr_expect_eq(pos_rope.n_pos_encoding(&c, 1) % 6, 0);
 }
 
 /* ---- models -------------------------------------------------------------------------------- */

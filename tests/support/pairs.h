@@ -24,181 +24,107 @@ PART(mixer, mixers, mixer)
 PART(gate, gates, gate)
 #undef PART
 
+/* The change whose turn it is, of several in a row: n counts down to it. */
+#define CHANGE(...)                                                                                \
+    do {                                                                                           \
+        if (n-- == 0) {                                                                            \
+            __VA_ARGS__;                                                                           \
+            return true;                                                                           \
+        }                                                                                          \
+    } while (0)
+
 static bool extra_at(struct config *c, int n)
 {
-#define X(name) &extra_##name,
-    static const struct pos *const extras[] = {EXTRAS(X) NULL};
+#define X(name) CHANGE(c->attn_extra = &extra_##name);
+    EXTRAS(X)
 #undef X
-
-    c->attn_extra = extras[n];
-    return extras[n];
+    return false;
 }
 
 static bool map_at(struct config *c, int n)
 {
-    c->qkv_map = &qkv_map_dextra;
-    return n == 0;
+    CHANGE(c->qkv_map = &qkv_map_dextra);
+    return false;
 }
 
 static bool words(struct config *c, int n)
 {
-    if (n < WIRING_COUNT)
-        c->wiring = (enum wiring)n;
-    else if (n < WIRING_COUNT + NORM_KIND_COUNT)
-        c->norm_kind = (enum norm_kind)(n - WIRING_COUNT);
-    else if (n < WIRING_COUNT + NORM_KIND_COUNT + OUT_GATE_COUNT)
-        c->out_gate = (enum out_gate)(n - WIRING_COUNT - NORM_KIND_COUNT);
-    else
-        return false;
-    return true;
+    for (int k = 0; k < WIRING_COUNT; k++)
+        CHANGE(c->wiring = (enum wiring)k);
+    for (int k = 0; k < NORM_KIND_COUNT; k++)
+        CHANGE(c->norm_kind = (enum norm_kind)k);
+    for (int k = 0; k < OUT_GATE_COUNT; k++)
+        CHANGE(c->out_gate = (enum out_gate)k);
+    return false;
 }
 
-static bool set_masks(struct config *c, const char *masks)
+static void set_masks(struct config *c, const char *masks)
 {
     CHECK(masks_parse(&c->masks, masks, "", NULL) == OK);
-    return true;
 }
 
 static bool sees(struct config *c, int n)
 {
-    switch (n) {
-    case 0:
-        c->causal = DIRECTION_BOTH;
-        c->rel_rows = 2 * c->clip + 1;
-        return true;
-    case 1:
-        c->causal = DIRECTION_CAUSAL;
-        c->rel_rows = c->clip + 1;
-        return true;
-    case 2:
-        c->same_length = true;
-        c->window = c->mem_len = 4;
-        return true;
-    case 3:
-        return set_masks(c, "window=4");
-    case 4:
-        return set_masks(c, "window=4;block=4");
-    case 5:
-        c->layer_masks = (struct layer_list){1, {0}};
-        return set_masks(c, "window=4");
-    case 6:
-        c->window = 4;
-        return true;
-    case 7:
-        c->layer_windows = (struct layer_list){2, {4, 0}};
-        return true;
-    case 8:
-        CHECK(head_windows_parse(&c->head_windows, "4,0", NULL) == OK);
-        return true;
-    case 9:
-        c->mem_len = 4;
-        return true;
-    case 10:
-        c->clamp_len = 4;
-        return true;
-    case 11:
-        c->layer_rope_base = (struct layer_list){2, {1e4, 0}};
-        return true;
-    case 12:
-        c->rope_scaling = ROPE_LINEAR;
-        c->rope_factor = 2;
-        return true;
-    case 13:
-        c->stream_sinks = 4;
-        c->window = 16;
-        return true;
-    default:
-        return false;
-    }
+    CHANGE(c->causal = DIRECTION_BOTH, c->rel_rows = 2 * c->clip + 1);
+    CHANGE(c->causal = DIRECTION_CAUSAL, c->rel_rows = c->clip + 1);
+    CHANGE(c->same_length = true, c->window = c->mem_len = 4);
+    CHANGE(set_masks(c, "window=4"));
+    CHANGE(set_masks(c, "window=4;block=4"));
+    CHANGE(set_masks(c, "window=4"), c->layer_masks = (struct layer_list){1, {0}});
+    CHANGE(c->window = 4);
+    CHANGE(c->layer_windows = (struct layer_list){2, {4, 0}});
+    CHANGE(CHECK(head_windows_parse(&c->head_windows, "4,0", NULL) == OK));
+    CHANGE(c->mem_len = 4);
+    CHANGE(c->clamp_len = 4);
+    CHANGE(c->layer_rope_base = (struct layer_list){2, {1e4, 0}});
+    CHANGE(c->rope_scaling = ROPE_LINEAR, c->rope_factor = 2);
+    CHANGE(c->stream_sinks = 4, c->window = 16);
+    return false;
 }
 
-static bool set_text(char *to, size_t size, const char *text)
-{
-    snprintf(to, size, "%s", text);
-    return true;
-}
+static void set_text(char *to, size_t size, const char *text) { snprintf(to, size, "%s", text); }
 
 static bool sublayers(struct config *c, int n)
 {
     static const char *const orders[] = {"", "sfsf", "ssff", "sfpsfusf", "hsh", "rsf", "ssss"};
     static const char *const subs[] = {"sf", "csf", "wsf", "ssf", "dsf", "dwsf"};
-    enum { ORDERS = ARRAY_LEN(orders), SUBS = ARRAY_LEN(subs) };
 
-    if (n < ORDERS)
-        return set_text(c->order, sizeof(c->order), orders[n]);
-    if ((n -= ORDERS) < SUBS)
-        return set_text(c->subs, sizeof(c->subs), subs[n]);
-    switch (n - SUBS) {
-    case 0:
-        c->lsra = (struct lsra){24, 4, 3, false, false};
-        return set_text(c->subs, sizeof(c->subs), "lf");
-    case 1:
-        c->slots.n = 4;
-        return set_text(c->subs, sizeof(c->subs), "sxf");
-    case 2:
-        c->rnn_layers = 1;
-        return true;
-    case 3:
-        c->stack = (struct stack){2, {false, true}};
-        return true;
-    case 4:
-        c->stack = (struct stack){2, {true, true}};
-        return true;
-    default:
-        return false;
-    }
+    for (size_t k = 0; k < ARRAY_LEN(orders); k++)
+        CHANGE(set_text(c->order, sizeof(c->order), orders[k]));
+    for (size_t k = 0; k < ARRAY_LEN(subs); k++)
+        CHANGE(set_text(c->subs, sizeof(c->subs), subs[k]));
+    CHANGE(c->lsra = (struct lsra){24, 4, 3, false, false},
+           set_text(c->subs, sizeof(c->subs), "lf"));
+    CHANGE(c->slots.n = 4, set_text(c->subs, sizeof(c->subs), "sxf"));
+    CHANGE(c->rnn_layers = 1);
+    CHANGE(c->stack = (struct stack){2, {false, true}});
+    CHANGE(c->stack = (struct stack){2, {true, true}});
+    return false;
 }
 
 static bool depth(struct config *c, int n)
 {
-    if (n < HALT_KINDS) {
-        c->steps = 2;
-        c->halt = (enum halt_kind)n;
-        return true;
-    }
-    if ((n -= HALT_KINDS) < EXIT_KINDS) {
-        c->exit = (enum exit_kind)n;
-        return true;
-    }
-    if ((n -= EXIT_KINDS) < COND_KINDS) {
-        c->cond = (enum cond_kind)n;
-        return true;
-    }
-    switch (n - COND_KINDS) {
-    case 0:
-        c->transparent = TRANSPARENT_TOP;
-        return true;
-    case 1:
-        c->recur = RECUR_SAME;
-        return true;
-    case 2:
-        c->feedback.on = true;
-        return true;
-    case 3:
-        c->lazy_group = 1;
-        return true;
-    case 4:
-        c->lazy_group = 2;
-        return true;
-    case 5:
-        c->halt = HALT_GRAVES;
-        return true;
-    case 6:
-        c->score_residual = SCORE_RESIDUAL_SUM;
-        return true;
-    case 7:
-        c->score_residual = SCORE_RESIDUAL_MEAN;
-        return true;
-    default:
-        return false;
-    }
+    for (int k = 0; k < HALT_KINDS; k++)
+        CHANGE(c->steps = 2, c->halt = (enum halt_kind)k);
+    for (int k = 0; k < EXIT_KINDS; k++)
+        CHANGE(c->exit = (enum exit_kind)k);
+    for (int k = 0; k < COND_KINDS; k++)
+        CHANGE(c->cond = (enum cond_kind)k);
+    CHANGE(c->transparent = TRANSPARENT_TOP);
+    CHANGE(c->recur = RECUR_SAME);
+    CHANGE(c->feedback.on = true);
+    CHANGE(c->lazy_group = 1);
+    CHANGE(c->lazy_group = 2);
+    CHANGE(c->halt = HALT_GRAVES);
+    CHANGE(c->score_residual = SCORE_RESIDUAL_SUM);
+    CHANGE(c->score_residual = SCORE_RESIDUAL_MEAN);
+    return false;
 }
 
-static bool set_parts(struct config *c, const char *const keys[][2])
+static void set_parts(struct config *c, const char *const keys[][2])
 {
     for (int i = 0; keys[i][0]; i++)
         CHECK(config_set(c, keys[i][0], keys[i][1], NULL) == OK);
-    return true;
 }
 
 static bool scores(struct config *c, int n)
@@ -219,51 +145,25 @@ static bool scores(struct config *c, int n)
         {{"camtl", "1"}, {"camtl_m", "0"}, {"camtl_n", "4"}, {"task_dim", "3"}},
         {{"diff", "1"}}};
 #undef PREDICTED
-    enum { PARTS = ARRAY_LEN(parts) };
 
-    if (n < PARTS)
-        return set_parts(c, parts[n]);
-    switch (n - PARTS) {
-    case 0:
-        c->soft_cap = 10;
-        return true;
-    case 1:
-        c->attn_bias = ATTN_BIASED;
-        return true;
-    case 2:
-        c->attn_bias = ATTN_BIASED_QKV;
-        return true;
-    case 3:
-        return c->depth_scale = true;
-    case 4:
-        return c->share_qk = true;
-    case 5:
-        c->kv_heads = 2;
-        return true;
-    default:
-        return false;
-    }
+    for (size_t k = 0; k < ARRAY_LEN(parts); k++)
+        CHANGE(set_parts(c, parts[k]));
+    CHANGE(c->soft_cap = 10);
+    CHANGE(c->attn_bias = ATTN_BIASED);
+    CHANGE(c->attn_bias = ATTN_BIASED_QKV);
+    CHANGE(c->depth_scale = true);
+    CHANGE(c->share_qk = true);
+    CHANGE(c->kv_heads = 2);
+    return false;
 }
 
 static bool text(struct config *c, int n)
 {
-    switch (n) {
-    case 0:
-        c->logit_cap = 10;
-        return true;
-    case 1:
-        c->tied = false;
-        return true;
-    case 2:
-        c->adaptive.cut[0] = 20;
-        c->adaptive.n = 1;
-        return true;
-    case 3:
-        c->V = 0;
-        return true;
-    default:
-        return false;
-    }
+    CHANGE(c->logit_cap = 10);
+    CHANGE(c->tied = false);
+    CHANGE(c->adaptive.cut[0] = 20, c->adaptive.n = 1);
+    CHANGE(c->V = 0);
+    return false;
 }
 
 /* Compressed rows: the only number of a part that decides what it goes with. */

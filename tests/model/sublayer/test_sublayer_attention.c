@@ -45,13 +45,3 @@ Test(attention_local, caches_are_as_long_as_windows)
     cr_expect_eq(floats_remembered(&c, MEM_KV, 1, 100), (100 + 2 * (WINDOW - 1)) * kv);
     cr_expect_eq(floats_remembered(&c, MEM_HIDDEN, 1, 100), (100 + 2 * (WINDOW - 1)) * (size_t)c.D);
 }
-
-/* A layer that adds the scores of the one before needs them for all keys. */
-Test(attention_local, no_windows_of_layers_beside_scores_of_the_layer_before)
-{
-    struct config c = config_default(variant_find("realformer"), 12, 4, 6, 17, 3, VOCAB);
-
-    cr_expect_eq(config_check(&c, NULL), OK);
-    c.layer_windows = (struct layer_list){2, {WINDOW, 0}};
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-}

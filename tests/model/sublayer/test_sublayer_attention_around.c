@@ -342,39 +342,3 @@ Test(sublayer_attention_around, windows_of_layers)
     c.window = 6;
     cr_expect(config_window(&c, 3) == 4 && config_window(&c, 4) == 6 && config_window(&c, 2) == 6);
 }
-
-static struct config with(const char *variant)
-{
-    return config_default(variant_find(variant), 24, 2, 6, 32, 3, 17);
-}
-
-static void expect_refused(const char *what, const struct config *c)
-{
-    cr_expect_eq(config_check(c, &failure), E_USAGE, "%s is accepted", what);
-}
-
-Test(sublayer_attention_around, contradictions_are_refused)
-{
-    struct config c = with("fox");
-
-    cr_expect_eq(config_check(&c, NULL), OK);
-    c.attn_extra = &extra_sink;
-    expect_refused("forgetting with a sink", &c);
-    c = with("fox"), c.causal = false;
-    expect_refused("forgetting the future", &c);
-    c = with("diff"), set_choice(&c, "forget", "1");
-    expect_refused("differences that forget", &c);
-    c = with("cope"), c.pos = &pos_rope;
-    config_numbers_reset(&c);
-    expect_refused("contextual and rotary positions", &c);
-    c = with("linear"), set_choice(&c, "qk_norm", "1");
-    expect_refused("normed keys of a mixer", &c);
-    c = with("compressive"), c.mem_len = 16;
-    config_numbers_reset(&c);
-    set_choice(&c, "qk_norm", "1");
-    expect_refused("normed keys of compressed memory", &c);
-    c = with("xl"), c.layer_rope_base = (struct layer_list){1, {100}};
-    expect_refused("bases without rotation", &c);
-    c = with("universal"), c.layer_windows = (struct layer_list){1, {4}};
-    expect_refused("windows of steps", &c);
-}

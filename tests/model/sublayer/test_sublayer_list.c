@@ -132,23 +132,3 @@ Test(sublayer_list, rezero_begins_as_the_identity)
         cr_expect(i ? off > 0.1 : off == 0, "alpha %d: off by %g", i, off);
     }
 }
-
-Test(sublayer_list, orders_that_make_no_sense)
-{
-    static const struct {
-        const char *order, *says;
-        enum wiring wiring;
-    } cases[] = {
-        {"sfx", "order \"sfx\" has a 'x'  -> write s for attention", WIRING_PRE},
-        {"ff", "order \"ff\" has no attention  -> ", WIRING_PRE},
-        {"sf", "order of sub-layers sf and --norm rezero exclude each other", WIRING_REZERO},
-        {"sf", "sf and --norm macaron_pre exclude", WIRING_MACARON_PRE},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct config c = config_default(variant_find("xl"), 8, 2, 4, 16, 1, 7);
-        strcpy(c.order, cases[i].order);
-        c.wiring = cases[i].wiring;
-        REFUSED(config_check(&c, &failure), E_USAGE, cases[i].says);
-    }
-}
