@@ -6,6 +6,7 @@
  * files: the largest error against the largest value of the tensor. */
 #include "harness/check/guarded.h"
 #include "tests/support/every_backend.h"
+#include "tests/support/in_double.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/sanitized.h"
 #include "variants/backends/recur.h"
@@ -253,15 +254,6 @@ static void drop_result(struct result *t)
     for (int i = 0; i < GRADS; i++)
         if (t->grad[i])
             release(t->grad[i]);
-}
-
-static double largest(const float *x, size_t n)
-{
-    double most = 0;
-
-    for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)x[i]));
-    return most;
 }
 
 /* The largest error, in units of `limit` times the largest value, and `floor`. */

@@ -67,15 +67,15 @@ static struct by_equations equations(const struct case_of_cell *t, int i, int e)
         r.out = tanh(a[0]);
         r.d_x[0] = r.d_h[0] = g / (cosh(a[0]) * cosh(a[0]));
     } else if (o->kind == CELL_GRU) {
-        const double s = logistic(a[0]), z = logistic(a[1]), m = tanh(x[2] + s * h[2]);
+        const double s = sigma(a[0]), z = sigma(a[1]), m = tanh(x[2] + s * h[2]);
         const double d_m = g * (1 - z) * (1 - m * m);
         r.out = m + z * (state - m);
-        r.d_x[0] = r.d_h[0] = d_m * h[2] * s * logistic(-a[0]);
-        r.d_x[1] = r.d_h[1] = g * (state - m) * z * logistic(-a[1]);
+        r.d_x[0] = r.d_h[0] = d_m * h[2] * s * sigma(-a[0]);
+        r.d_x[1] = r.d_h[1] = g * (state - m) * z * sigma(-a[1]);
         r.d_x[2] = d_m, r.d_h[2] = d_m * s;
         r.d_state = g * z;
     } else {
-        const double in = logistic(a[0]), f = logistic(a[1]), m = tanh(a[2]), out = logistic(a[3]);
+        const double in = sigma(a[0]), f = sigma(a[1]), m = tanh(a[2]), out = sigma(a[3]);
         const double T = tanh((double)t->c_out[at]);
         const double all = (double)t->d_c_in[at] + g * out * (1 - T * T);
         r.c_out = f * c + in * m, r.out = out * tanh(r.c_out);

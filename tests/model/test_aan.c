@@ -27,16 +27,6 @@ static void begin_at(struct bound *t, const float *sum, double count)
     at.at[1] = (float)fmod(count, 0x1p20);
 }
 
-/* y = W x + b, `from` wide. */
-static void affine(double *y, const float *w, const float *b, const double *x, int to, int from)
-{
-    for (int o = 0; o < to; o++) {
-        y[o] = (double)b[o];
-        for (int i = 0; i < from; i++)
-            y[o] += (double)w[o * from + i] * x[i];
-    }
-}
-
 /* One row of sequence b, from the mean to it. */
 static void row_by_hand(const struct bound *t, double *y, const float *x, const double *mean)
 {
@@ -47,12 +37,11 @@ static void row_by_hand(const struct bound *t, double *y, const float *x, const 
         hidden[e] = fmax(hidden[e], 0);
     affine(both + D, bound_param(t, "aan.ff.2.weight"), bound_param(t, "aan.ff.2.bias"), hidden, D,
            F);
-    for (int e = 0; e < D; e++)
-        both[e] = (double)x[e];
+    to_doubles(both, x, D);
     affine(gate, bound_param(t, "aan.gate.weight"), bound_param(t, "aan.gate.bias"), both, 2 * D,
            2 * D);
     for (int e = 0; e < D; e++)
-        y[e] = both[e] / (1 + exp(-gate[e])) + both[D + e] / (1 + exp(-gate[D + e]));
+        y[e] = both[e] * sigma(gate[e]) + both[D + e] * sigma(gate[D + e]);
 }
 
 /* The rule of a whole case, which has as many steps. */
@@ -62,15 +51,13 @@ static double error_of(const struct bound *t, const float *sum, double count)
 
     for (int b = 0; b < B; b++) {
         double all[D], mean[D], y[D];
-        for (int e = 0; e < D; e++)
-            all[e] = (double)sum[b * D + e];
+        to_doubles(all, sum + b * D, D);
         for (int i = 0; i < L; i++) {
             const float *x = t->x + (b * L + i) * D;
             for (int e = 0; e < D; e++)
                 mean[e] = (all[e] += (double)x[e]) / (count + i + 1);
             row_by_hand(t, y, x, mean);
-            for (int e = 0; e < D; e++)
-                want[(b * L + i) * D + e] = (float)y[e];
+            to_floats(want + (b * L + i) * D, y, D);
         }
     }
     return case_error(t->y, want, B * L * D);

@@ -128,17 +128,8 @@ static int transform(const struct map_case *t, const char *stage, const double *
                 sum += (double)W->data[(p * n + q) * k + e] * in[p * k + e];
             y[dextra_of(c)->shuffle ? q * groups + p : p * n + q] = sum;
         }
-    for (int p = 0; ln && p < groups; p++) {
-        double mean = 0, square = 0;
-        for (int q = 0; q < n; q++)
-            mean += y[p * n + q] / n;
-        for (int q = 0; q < n; q++)
-            square += (y[p * n + q] - mean) * (y[p * n + q] - mean) / n;
-        for (int q = 0; q < n; q++)
-            y[p * n + q] =
-                (y[p * n + q] - mean) / sqrt(square + (double)c->ln_eps) * (double)ln->data[q] +
-                (double)ln_b->data[q];
-    }
+    for (int p = 0; ln && p < groups; p++)
+        layer_norm(y + p * n, n, ln->data, ln_b->data, (double)c->ln_eps);
     for (int i = 0; !last && i < groups * n; i++)
         y[i] = curve(dextra_act(c), y[i]);
     return groups * n;
@@ -162,8 +153,7 @@ static void by_hand(const struct map_case *t, int row, float *out)
     int n_x = c->D, n_y = 0;
     char name[32];
 
-    for (int e = 0; e < c->D; e++)
-        x[e] = (double)t->x[row * c->D + e];
+    to_doubles(x, t->x + row * c->D, c->D);
     if ((dextra_of(c)->form == DEXTRA_CODE)) {
         n_x = transform(t, "in", x, next, false);
         memcpy(x, next, sizeof(x));
@@ -180,8 +170,7 @@ static void by_hand(const struct map_case *t, int row, float *out)
         mix(in, x, n_x, y, n_y, 1);
         transform(t, "out", in, y, false);
     }
-    for (int e = 0; e < t->width; e++)
-        out[e] = (float)y[e];
+    to_floats(out, y, t->width);
 }
 
 TEST_EACH(int *b, delight, map_is_its_definition, every_backend(), .timeout = 240)

@@ -2,6 +2,7 @@
  *
  * A cache of narrower keys and values: every token reads the same numbers, however a text is cut.
  */
+#include "tests/support/in_double.h"
 #include "tests/support/kernel/simd.h"
 #include "tests/support/loaded.h"
 #include "tests/support/model.h"
@@ -43,13 +44,11 @@ static void expect_same_text(const char *backend, enum elem elem, double bound)
             if (config_check(&c, NULL) != OK)
                 continue;
             float *const one = logits(&c, backend, TEXT, M);
-            double largest = 0;
-            for (int i = 0; i < BATCH * TEXT * c.V; i++)
-                largest = fmax(largest, fabs((double)one[i]));
+            const double size = largest(one, (size_t)(BATCH * TEXT * c.V));
             for (int L = 1; L <= 9; L += 4) {
                 float *const many = logits(&c, backend, L, M);
                 for (int i = 0; i < BATCH * TEXT * c.V; i++)
-                    cr_assert_leq(fabs((double)many[i] - (double)one[i]), bound * largest,
+                    cr_assert_leq(fabs((double)many[i] - (double)one[i]), bound * size,
                                   "%s %s window %d, in pieces of %d: %g, not %g", backend, names[n],
                                   c.window, L, (double)many[i], (double)one[i]);
             }

@@ -26,24 +26,19 @@ static void window_by_hand(const struct bound *t, const double *rows, int n, dou
     memset(h, 0, D * sizeof(*h));
     for (int s = 0; s < n; s++) {
         double x[GATES * D], r[GATES * D], next[D];
-        for (int o = 0; o < G * D; o++) {
-            x[o] = (double)b[o], r[o] = (double)c[o];
-            for (int k = 0; k < D; k++) {
-                x[o] += (double)W[o * D + k] * rows[s * D + k];
-                r[o] += (double)R[o * D + k] * h[k];
-            }
-        }
+        affine(x, W, b, rows + s * D, G * D, D);
+        affine(r, R, c, h, G * D, D);
         for (int e = 0; e < D; e++) {
             if (G == 1) {
                 next[e] = tanh(x[e] + r[e]);
             } else if (G == 3) {
-                const double z = logistic(x[D + e] + r[D + e]);
+                const double z = sigma(x[D + e] + r[D + e]);
                 next[e] =
-                    (1 - z) * tanh(x[2 * D + e] + logistic(x[e] + r[e]) * r[2 * D + e]) + z * h[e];
+                    (1 - z) * tanh(x[2 * D + e] + sigma(x[e] + r[e]) * r[2 * D + e]) + z * h[e];
             } else {
-                cell[e] = logistic(x[D + e] + r[D + e]) * cell[e] +
-                          logistic(x[e] + r[e]) * tanh(x[2 * D + e] + r[2 * D + e]);
-                next[e] = logistic(x[3 * D + e] + r[3 * D + e]) * tanh(cell[e]);
+                cell[e] = sigma(x[D + e] + r[D + e]) * cell[e] +
+                          sigma(x[e] + r[e]) * tanh(x[2 * D + e] + r[2 * D + e]);
+                next[e] = sigma(x[3 * D + e] + r[3 * D + e]) * tanh(cell[e]);
             }
         }
         memcpy(h, next, sizeof(next));
@@ -67,8 +62,7 @@ TEST_EACH(int *b, local_rnn, is_its_windows, every_backend())
                         if (i % L - windows[w] + 1 + s >= 0)
                             rows[s * D + e] = (double)t.x[(i - windows[w] + 1 + s) * D + e];
                 window_by_hand(&t, rows, windows[w], h);
-                for (int e = 0; e < D; e++)
-                    want[i * D + e] = (float)h[e];
+                to_floats(want + i * D, h, D);
             }
             const double error = case_error(t.y, want, B * L * D);
             cr_expect(error < 1, "%s, %s, window %d: %.3g x its limit", backends[*b]->name,

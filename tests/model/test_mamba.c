@@ -20,62 +20,42 @@ static void open_bound(struct bound *t, const char *backend, int threads)
 
 /* ---- the equations ------------------------------------------------------------------------- */
 
-static const struct param *param_of(const struct bound *t, const char *name)
-{
-    char full[64];
-
-    snprintf(full, sizeof(full), "attn.%s", name);
-    const struct param *const p = params_find(&t->l.p, full);
-    cr_assert_not_null(p, "%s", full);
-    return p;
-}
-
-/* y = W x */
-static void multiply(double *y, const struct param *w, const double *x)
-{
-    for (int o = 0; o < w->shape[0]; o++) {
-        y[o] = 0;
-        for (int i = 0; i < w->shape[1]; i++)
-            y[o] += (double)w->data[o * w->shape[1] + i] * x[i];
-    }
-}
-
-static double silu(double x) { return x / (1 + exp(-x)); }
-
 struct past {
     double row[TAPS][INNER], state[INNER][STATES]; /* the newest row last */
 };
 
 static void row_by_hand(const struct bound *t, struct past *past, const float *in, double *y)
 {
-    const float *const conv = param_of(t, "conv.weight")->data;
+    const float *const conv = bound_param(t, "conv.weight"), *const bias =
+                                                                 bound_param(t, "conv.bias");
+    const float *const dt_bias = bound_param(t, "dt_bias"), *const skip = bound_param(t, "attn.D");
+    const float *const rates = bound_param(t, "A_log");
     double u[D], xz[2 * INNER], x[INNER], low[RANK + 2 * STATES], dt[INNER];
 
-    for (int e = 0; e < D; e++)
-        u[e] = (double)in[e];
-    multiply(xz, param_of(t, "in.weight"), u);
+    to_doubles(u, in, D);
+    affine(xz, bound_param(t, "in.weight"), NULL, u, 2 * INNER, D);
     memmove(past->row, past->row[1], sizeof(past->row[0]) * (TAPS - 1));
     memcpy(past->row[TAPS - 1], xz, sizeof(past->row[0]));
     for (int c = 0; c < INNER; c++) {
-        double sum = (double)param_of(t, "conv.bias")->data[c];
+        double sum = (double)bias[c];
         for (int s = 0; s < TAPS; s++)
             sum += (double)conv[c * TAPS + s] * past->row[s][c];
         x[c] = silu(sum);
     }
-    multiply(low, param_of(t, "x.weight"), x);
-    multiply(dt, param_of(t, "dt.weight"), low);
+    affine(low, bound_param(t, "attn.x.weight"), NULL, x, RANK + 2 * STATES, INNER);
+    affine(dt, bound_param(t, "dt.weight"), NULL, low, INNER, RANK);
     for (int c = 0; c < INNER; c++) {
-        const double step = log1p(exp(dt[c] + (double)param_of(t, "dt_bias")->data[c]));
-        double o = (double)param_of(t, "D")->data[c] * x[c];
+        const double step = log1p(exp(dt[c] + (double)dt_bias[c]));
+        double o = (double)skip[c] * x[c];
         for (int n = 0; n < STATES; n++) {
-            const double rate = exp((double)param_of(t, "A_log")->data[c * STATES + n]);
+            const double rate = exp((double)rates[c * STATES + n]);
             double *const s = &past->state[c][n];
             *s = exp(-rate * step) * *s + step * x[c] * low[RANK + n];
             o += *s * low[RANK + STATES + n];
         }
         xz[c] = o * silu(xz[INNER + c]);
     }
-    multiply(y, param_of(t, "o.weight"), xz);
+    affine(y, bound_param(t, "attn.o.weight"), NULL, xz, D, INNER);
 }
 
 static double error_of(const struct bound *t)
@@ -88,8 +68,7 @@ static double error_of(const struct bound *t)
         for (int i = 0; i < L; i++) {
             double y[D];
             row_by_hand(t, past, t->x + (b * L + i) * D, y);
-            for (int e = 0; e < D; e++)
-                want[(b * L + i) * D + e] = (float)y[e];
+            to_floats(want + (b * L + i) * D, y, D);
         }
     }
     return case_error(t->y, want, B * L * D);

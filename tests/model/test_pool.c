@@ -4,6 +4,7 @@
  * every backend, rows that do not depend on what follows, lengths that leave no pool at all,
  * invalid orders. */
 #include "tests/support/alone.h"
+#include "tests/support/in_double.h"
 #include "tests/support/kernel/ffn_case.h"
 #include "variants/parts/parts.h"
 
@@ -68,24 +69,15 @@ static const float *pool_forward(struct pool_case *t, int sequences, int T)
 
 /* ---- what must be the same ------------------------------------------------------------------ */
 
-static double largest_of(const float *x, size_t n)
-{
-    double largest = 0;
-
-    for (size_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs((double)x[i]));
-    return largest;
-}
-
 /* Within 1e-4 of the largest, or of `floor`: the rest of sums that cancel, such as the gradient of
  * queries that see one key. */
 static void expect_near(const float *got, const float *want, size_t n, double floor,
                         const char *what)
 {
-    const double largest = fmax(floor, largest_of(want, n));
+    const double size = fmax(floor, largest(want, n));
 
     for (size_t i = 0; i < n; i++)
-        cr_assert_leq(fabs((double)got[i] - (double)want[i]), 1e-4 * largest, "%s[%zu]: %g, not %g",
+        cr_assert_leq(fabs((double)got[i] - (double)want[i]), 1e-4 * size, "%s[%zu]: %g, not %g",
                       what, i, (double)got[i], (double)want[i]);
 }
 
@@ -106,8 +98,8 @@ static void as_the_reference(const char *order, bool causal, const char *backend
     sublayers_backward(&want.l.list, &want.l.g, d_want, B, T);
     expect_near(d, d_want, n, 0, "d_x");
     for (int i = 0; i < got.l.p.n; i++)
-        expect_near(got.l.p.v[i].grad, want.l.p.v[i].grad, want.l.p.v[i].n,
-                    largest_of(d_want, n) / 10, want.l.p.v[i].name);
+        expect_near(got.l.p.v[i].grad, want.l.p.v[i].grad, want.l.p.v[i].n, largest(d_want, n) / 10,
+                    want.l.p.v[i].name);
 }
 
 TEST_EACH(int *b, pools, on_every_backend, every_backend(), .timeout = 240)
@@ -221,19 +213,6 @@ struct rows_by_hand {
     int n;
 };
 
-static void norm_by_hand(struct rows_by_hand *r, double eps)
-{
-    for (int t = 0; t < r->n; t++) {
-        double mean = 0, var = 0;
-        for (int e = 0; e < WIDTH; e++)
-            mean += r->at[t][e] / WIDTH;
-        for (int e = 0; e < WIDTH; e++)
-            var += pow(r->at[t][e] - mean, 2) / WIDTH;
-        for (int e = 0; e < WIDTH; e++)
-            r->at[t][e] = (r->at[t][e] - mean) / sqrt(var + eps);
-    }
-}
-
 /* Means of pairs: a last row without a partner is in none, or alone where the future is seen. */
 static void pool_by_hand(struct rows_by_hand *r, bool causal)
 {
@@ -277,7 +256,8 @@ static struct rows_by_hand means_by_hand(const struct pool_case *t, int T)
             pool_by_hand(&r, t->l.c.causal), size *= 2;
         if (*letter == 'u')
             join_by_hand(&r, &tokens, size, t->l.c.causal);
-        norm_by_hand(&r, (double)t->l.c.ln_eps);
+        for (int i = 0; i < r.n; i++)
+            layer_norm(r.at[i], WIDTH, NULL, NULL, (double)t->l.c.ln_eps);
     }
     return r;
 }

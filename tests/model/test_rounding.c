@@ -5,6 +5,7 @@
  * cannot judge it. Inputs and weights have so few bits that projections are exact floats: what is
  * rounded is then the same number on both sides. */
 #include "tests/support/alone.h"
+#include "tests/support/in_double.h"
 #include "tests/support/kernel/simd.h"
 #include "variants/parts/parts.h"
 
@@ -50,15 +51,6 @@ static void narrowed(double *x, enum elem elem)
         to_q8(x + h * DH, DH);
 }
 
-static void map(double *y, int out, const float *W, const double *x, int in)
-{
-    for (int r = 0; r < out; r++) {
-        y[r] = 0;
-        for (int e = 0; e < in; e++)
-            y[r] += (double)W[r * in + e] * x[e];
-    }
-}
-
 struct weights {
     float q[Q * D], k[KV * D], v[KV * D], o[D * Q];
 };
@@ -97,7 +89,8 @@ static void by_hand(double y[T][D], const float *x, const struct weights *drawn,
             if (f->dtype == ELEM_BF16)
                 row[e] = to_bf16(row[e]);
         }
-        map(q[t], Q, w->q, row, D), map(k[t], KV, w->k, row, D), map(v[t], KV, w->v, row, D);
+        affine(q[t], w->q, NULL, row, Q, D), affine(k[t], w->k, NULL, row, KV, D);
+        affine(v[t], w->v, NULL, row, KV, D);
         for (int e = 0; e < Q && f->dtype == ELEM_BF16; e++)
             q[t][e] = to_bf16(q[t][e]);
         narrowed(k[t], of_rows), narrowed(v[t], of_rows);
@@ -117,7 +110,7 @@ static void by_hand(double y[T][D], const float *x, const struct weights *drawn,
             for (int e = 0; e < DH; e++)
                 o[h * DH + e] = f->dtype == ELEM_BF16 ? to_bf16(head[e]) : head[e];
         }
-        map(y[t], D, w->o, o, Q);
+        affine(y[t], w->o, NULL, o, D, Q);
         for (int e = 0; e < D; e++) {
             y[t][e] += (double)x[t * D + e];
             *size = fmax(*size, fabs(y[t][e]));

@@ -3,6 +3,7 @@
  * Slots: what is carried from segment to segment, and gradients that reach what earlier segments
  * wrote, against differences of a loss that runs all of them. Golden files compare the numbers. */
 #include "tests/support/finite.h"
+#include "tests/support/in_double.h"
 #include "tests/support/model.h"
 #include "variants/model/lm/slots.h"
 
@@ -62,16 +63,6 @@ Test(slots, are_units_that_each_segment_rewrites)
 
 /* ---- the write, in double ------------------------------------------------------------------- */
 
-/* y [n] = W x, of W [n,D]. */
-static void times(double *y, const struct param *w, int n, const float *x, int D)
-{
-    for (int r = 0; r < n; r++) {
-        y[r] = 0;
-        for (int e = 0; e < D; e++)
-            y[r] += (double)w->data[r * D + e] * (double)x[e];
-    }
-}
-
 enum { WIDE = 64 };
 
 /* Slot j of sequence b, written: own row first, then those of the segment. */
@@ -80,13 +71,14 @@ static void write_slot(const struct slots *t, int b, int j, double *to)
     const struct config *const c = t->c;
     const int D = c->D, dh = c->dh, sharing = c->H / c->kv_heads;
     const float *const own = t->used + (b * c->slots.n + j) * D;
-    double q[WIDE], k[1 + TOKENS][WIDE], v[1 + TOKENS][WIDE], o[WIDE] = {0}, length = 0;
+    double x[WIDE], q[WIDE], k[1 + TOKENS][WIDE], v[1 + TOKENS][WIDE], o[WIDE] = {0}, length = 0;
 
-    times(q, &t->w[1], c->H * dh, own, D);
     for (int i = 0; i <= TOKENS; i++) {
-        const float *const x = i ? t->h + (b * TOKENS + i - 1) * D : own;
-        times(k[i], &t->w[2], c->kv_heads * dh, x, D);
-        times(v[i], &t->w[3], c->kv_heads * dh, x, D);
+        to_doubles(x, i ? t->h + (b * TOKENS + i - 1) * D : own, D);
+        if (i == 0)
+            affine(q, t->w[1].data, NULL, x, c->H * dh, D);
+        affine(k[i], t->w[2].data, NULL, x, c->kv_heads * dh, D);
+        affine(v[i], t->w[3].data, NULL, x, c->kv_heads * dh, D);
     }
     for (int h = 0; h < c->H; h++) {
         double p[1 + TOKENS], sum = 0;
@@ -100,12 +92,9 @@ static void write_slot(const struct slots *t, int b, int j, double *to)
             for (int e = 0; e < dh; e++)
                 o[h * dh + e] += p[i] / sum * v[i][h / sharing * dh + e];
     }
-    for (int r = 0; r < D; r++) {
-        to[r] = (double)t->w[0].data[j * D + r];
-        for (int e = 0; e < c->H * dh; e++)
-            to[r] += (double)t->w[4].data[r * c->H * dh + e] * o[e];
+    affine(to, t->w[4].data, t->w[0].data + j * D, o, D, c->H * dh);
+    for (int r = 0; r < D; r++)
         length += to[r] * to[r];
-    }
     for (int r = 0; r < D; r++)
         to[r] /= sqrt(length);
 }

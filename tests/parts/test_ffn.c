@@ -23,43 +23,27 @@ static bool plain(const struct ffn *ffn) { return !ffn->chose && !ffn->read_toke
 
 /* ---- the equations ------------------------------------------------------------------------ */
 
-/* The layer norm of hidden units, where there is one. */
-static void normalise(const struct ffn_case *t, double *hidden)
-{
-    const int F = t->c->F;
-    double mean = 0, variance = 0;
-
-    if (!params_find(&t->p, "ff.ln.weight"))
-        return;
-    for (int f = 0; f < F; f++)
-        mean += hidden[f] / F;
-    for (int f = 0; f < F; f++)
-        variance += (hidden[f] - mean) * (hidden[f] - mean) / F;
-    for (int f = 0; f < F; f++)
-        hidden[f] = (hidden[f] - mean) / sqrt(variance + (double)t->c->ln_eps) *
-                        ffn_at(t, "ff.ln.weight", (size_t)f) +
-                    ffn_at(t, "ff.ln.bias", (size_t)f);
-}
-
 static void by_hand(const struct ffn_case *t, float *y)
 {
     enum { WIDEST = 64 };
     const struct config *c = t->c;
     const bool gated = params_find(&t->p, "ff.g.weight");
-    const struct param *trained = params_find(&t->p, "ff.beta");
+    const struct param *const trained = params_find(&t->p, "ff.beta"), *const ln = params_find(
+                                                                           &t->p, "ff.ln.weight");
     const double beta = trained ? (double)*trained->data : 1;
     double x[WIDEST], hidden[WIDEST];
 
     cr_assert(c->D <= WIDEST && c->F <= WIDEST);
     for (int row = 0; row < t->rows; row++) {
-        for (int e = 0; e < c->D; e++)
-            x[e] = (double)t->x[row * c->D + e];
+        to_doubles(x, t->x + row * c->D, c->D);
         for (int f = 0; f < c->F; f++) {
             const double one = ffn_map(t, "ff.1", f, x, c->D);
             hidden[f] = gated ? ffn_curve(c->ffn->name, ffn_map(t, "ff.g", f, x, c->D), beta) * one
                               : ffn_curve(c->ffn->name, one, beta);
         }
-        normalise(t, hidden);
+        if (ln)
+            layer_norm(hidden, c->F, ln->data, params_find(&t->p, "ff.ln.bias")->data,
+                       (double)c->ln_eps);
         for (int e = 0; e < c->D; e++)
             y[row * c->D + e] = (float)ffn_map(t, "ff.2", e, hidden, c->F);
     }

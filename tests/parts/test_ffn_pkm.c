@@ -37,20 +37,14 @@ static struct config config_of(const struct sizes_of *f, int width)
 static void query(const struct ffn_case *t, const struct sizes_of *f, const float *x, int h,
                   double *q)
 {
-    double mean = 0, square = 0;
+    const struct param *const ln = params_find(&t->p, "ff.pkm.ln.weight");
+    double row[D];
 
-    for (int e = 0; e < f->half; e++) {
-        const int out = h * f->half + e;
-        q[e] = ffn_at(t, "ff.pkm.query.bias", (size_t)out);
-        for (int d = 0; d < D; d++)
-            q[e] += ffn_at(t, "ff.pkm.query.weight", (size_t)(out * D + d)) * (double)x[d];
-        mean += q[e] / f->half;
-    }
+    to_doubles(row, x, D);
     for (int e = 0; e < f->half; e++)
-        square += (q[e] - mean) * (q[e] - mean) / f->half;
-    for (int e = 0; f->ln && e < f->half; e++)
-        q[e] = (q[e] - mean) / sqrt(square + 1e-5) * ffn_at(t, "ff.pkm.ln.weight", (size_t)e) +
-               ffn_at(t, "ff.pkm.ln.bias", (size_t)e);
+        q[e] = ffn_map(t, "ff.pkm.query", h * f->half + e, row, D);
+    if (f->ln)
+        layer_norm(q, f->half, ln->data, params_find(&t->p, "ff.pkm.ln.bias")->data, 1e-5);
 }
 
 static double key_score(const struct ffn_case *t, const struct sizes_of *f, const double *q, int h,
@@ -111,8 +105,7 @@ TEST_EACH(int *b, ffn_pkm, is_the_best_of_all_pairs, every_backend())
                     cr_expect_eq(chose.at[(row * f->heads + h) * f->top + k], index[k],
                                  "form %zu row %d", i, row);
             }
-            for (int d = 0; d < D; d++)
-                want[row * D + d] = (float)y[d];
+            to_floats(want + row * D, y, D);
         }
         cr_expect_lt(case_error(t.y, want, ROWS * D), 1, "%s, form %zu", backends[*b]->name, i);
     }

@@ -80,7 +80,7 @@ static double unit(const char *act, double gate, double other)
     if (strcmp(act, "swiglu_clamped") != 0)
         return ffn_curve(act, gate, 1) * other;
     gate = fmin(gate, 0.75);
-    return gate * ffn_sigma(1.5 * gate) * (fmin(fmax(other, -0.75), 0.75) + 1);
+    return gate * sigma(1.5 * gate) * (fmin(fmax(other, -0.75), 0.75) + 1);
 }
 
 /* y += by times the expert of this name, of width n, the e-th of all that its tensors hold. */
@@ -129,7 +129,7 @@ static void row_by_hand(const struct ffn_case *t, const struct mixture *f, const
     for (int e = 0; e < E; e++)
         if (taken[e])
             serve(t, f, "e", e, F, f->scale * p[e] / (norms ? chosen : 1), x, y);
-    const double gate = f->shared_gate ? ffn_sigma(ffn_map(t, "ff.shared_gate", 0, x, D)) : 1;
+    const double gate = f->shared_gate ? sigma(ffn_map(t, "ff.shared_gate", 0, x, D)) : 1;
     if (f->shared)
         serve(t, f, "shared", 0, f->shared, gate, x, y);
 }

@@ -4,6 +4,7 @@
  * every backend, the reference included, reads the numbers that are made here, so none of them can
  * judge these. Places are around the ends of tables, and where a float no longer tells angles
  * apart. (Rotary ones: test_rope_far.c; a number per distance: test_pos_bias.c.) */
+#include "tests/support/in_double.h"
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/laid.h"
 #include "tests/support/set_choice.h"
@@ -273,16 +274,11 @@ Test(positions, deberta_tables)
 static void tupe_row(const struct laid *t, const char *map, int h, int p, double *out, double *size)
 {
     const float *const row = weight(t, "layers.0.attn.tupe.pos.weight") + (ptrdiff_t)p * t->c.D;
-    double x[64], mean = 0, var = 0;
+    double x[64];
 
-    for (int i = 0; i < t->c.D; i++)
-        mean += (double)row[i] / t->c.D;
-    for (int i = 0; i < t->c.D; i++)
-        var += ((double)row[i] - mean) * ((double)row[i] - mean) / t->c.D;
-    for (int i = 0; i < t->c.D; i++)
-        x[i] = ((double)row[i] - mean) / sqrt(var + (double)t->c.ln_eps) *
-                   (double)weight(t, "layers.0.attn.tupe.ln.weight")[i] +
-               (double)weight(t, "layers.0.attn.tupe.ln.bias")[i];
+    to_doubles(x, row, t->c.D);
+    layer_norm(x, t->c.D, weight(t, "layers.0.attn.tupe.ln.weight"),
+               weight(t, "layers.0.attn.tupe.ln.bias"), (double)t->c.ln_eps);
     for (int e = 0; e < t->c.dh; e++)
         out[e] = mapped(t, weight(t, map), h, e, x, &size[e]);
 }

@@ -6,6 +6,7 @@
 #include "alone.h"
 #include "every_backend.h"
 #include "finite.h"
+#include "in_double.h"
 #include "model.h"
 #include "tests/support/kernel/fenced.h"
 

@@ -4,6 +4,7 @@
  * wirings, from the tensors of a list. For the position schemes whose terms are written here. */
 #pragma once
 
+#include "in_double.h"
 #include "model.h"
 #include "tests/support/kernel/naive.h"
 #include "variants/model/layers/sublayer_list.h"
@@ -40,6 +41,14 @@ static inline const float *tensor(const struct layer *y, const char *name)
 
 static inline double *numbers(int n) { return room((size_t)n, sizeof(double)); }
 
+static inline double *copy(const double *x, int n)
+{
+    double *to = numbers(n);
+
+    memcpy(to, x, sizeof(*x) * (size_t)n);
+    return to;
+}
+
 /* x W^T + b of "name.weight" and "name.bias", if it exists. */
 static inline double *linear(const struct layer *y, const char *name, const double *x, int rows,
                              int in, int out)
@@ -53,11 +62,7 @@ static inline double *linear(const struct layer *y, const char *name, const doub
     snprintf(full, sizeof(full), "%s.bias", name);
     const float *b = tensor(y, full);
     for (int r = 0; r < rows; r++)
-        for (int o = 0; o < out; o++) {
-            to[r * out + o] = b ? (double)b[o] : 0;
-            for (int i = 0; i < in; i++)
-                to[r * out + o] += x[r * in + i] * (double)w[o * in + i];
-        }
+        affine(to + r * out, w, b, x + r * in, out, in);
     return to;
 }
 
@@ -65,23 +70,14 @@ static inline double *norm(const struct layer *y, const char *name, const double
 {
     const int D = y->c->D;
     char full[32];
-    double *to = numbers(rows * D);
+    double *to = copy(x, rows * D);
 
     snprintf(full, sizeof(full), "%s.weight", name);
     const float *w = tensor(y, full);
     snprintf(full, sizeof(full), "%s.bias", name);
     const float *b = tensor(y, full);
-    for (int r = 0; r < rows; r++) {
-        double mean = 0, var = 0;
-        for (int e = 0; e < D; e++)
-            mean += x[r * D + e] / D;
-        for (int e = 0; e < D; e++)
-            var += (x[r * D + e] - mean) * (x[r * D + e] - mean) / D;
-        for (int e = 0; e < D; e++)
-            to[r * D + e] =
-                (x[r * D + e] - mean) / sqrt(var + (double)y->c->ln_eps) * (double)w[e] +
-                (double)b[e];
-    }
+    for (int r = 0; r < rows; r++)
+        layer_norm(to + r * D, D, w, b, (double)y->c->ln_eps);
     return to;
 }
 
@@ -100,8 +96,7 @@ static inline double *floats(const float *x, int n)
 {
     double *to = numbers(n);
 
-    for (int i = 0; x && i < n; i++)
-        to[i] = (double)x[i];
+    to_doubles(to, x, x ? n : 0);
     return to;
 }
 
@@ -203,8 +198,6 @@ static inline double *feed_forward(const struct layer *y, const char *name, cons
     return linear(y, full, hidden, rows, y->c->F, y->c->D);
 }
 
-static inline double sigma(double x) { return 1 / (1 + exp(-x)); }
-
 /* x [rows,D] += h times the output of sub-layer y, through gate `at` if there is one. */
 static inline void join(const struct layer *t, const char *at, double *x, double *y, int rows,
                         double h)
@@ -247,14 +240,6 @@ static inline void join(const struct layer *t, const char *at, double *x, double
             x[i] += h * y[i];
     }
 #undef PRODUCT
-}
-
-static inline double *copy(const double *x, int n)
-{
-    double *to = numbers(n);
-
-    memcpy(to, x, sizeof(*x) * (size_t)n);
-    return to;
 }
 
 /* x, of which the wiring adds omega x to f: `ln` with its own name in place of "ln". */

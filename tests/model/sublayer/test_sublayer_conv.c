@@ -67,22 +67,15 @@ static double branch_at(const struct conv *v, const char *name, int taps, int b,
 /* LN(relu(sep_11) + [sep_7; 0]) of a row, zeros before all rows. */
 static void joined_at(const struct conv *v, int b, int i, double h[2 * D])
 {
-    double mean = 0, variance = 0;
-
     memset(h, 0, 2 * D * sizeof(*h));
     if (i < -v->M)
         return;
     for (int o = 0; o < 2 * D; o++) {
         h[o] = fmax(0, branch_at(v, "wide", 11, b, i, o));
         h[o] += o < D / 2 ? branch_at(v, "narrow", 7, b, i, o) : 0;
-        mean += h[o] / (2 * D);
     }
-    for (int o = 0; o < 2 * D; o++)
-        variance += (h[o] - mean) * (h[o] - mean) / (2 * D);
-    for (int o = 0; o < 2 * D; o++)
-        h[o] = (h[o] - mean) / sqrt(variance + (double)v->t.l.c.ln_eps) *
-                   (double)bound_param(&v->t, "norm.weight")[o] +
-               (double)bound_param(&v->t, "norm.bias")[o];
+    layer_norm(h, 2 * D, bound_param(&v->t, "norm.weight"), bound_param(&v->t, "norm.bias"),
+               (double)v->t.l.c.ln_eps);
 }
 
 static double branches_by_hand(const struct conv *v, int b, int i, int e)

@@ -8,6 +8,7 @@
 #include "attn_case.h"
 #include "tests/support/every_backend.h"
 #include "tests/support/finite.h"
+#include "tests/support/in_double.h"
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/model.h"
 #include "variants/parts/dropout.h"
@@ -240,8 +241,6 @@ static inline double ffn_map(const struct ffn_case *t, const char *map, int row,
     return sum;
 }
 
-static inline double ffn_sigma(double x) { return 1 / (1 + exp(-x)); }
-
 /* The curve of an activation, or of a network of this name. */
 static inline double ffn_curve(const char *kind, double x, double beta)
 {
@@ -252,6 +251,6 @@ static inline double ffn_curve(const char *kind, double x, double beta)
     if (strcmp(kind, "gelu_tanh") == 0 || strcmp(kind, "geglu_tanh") == 0)
         return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
     if (strncmp(kind, "swi", 3) == 0)
-        return x * ffn_sigma(beta * x);
-    return strcmp(kind, "glu") == 0 ? ffn_sigma(x) : x;
+        return x * sigma(beta * x);
+    return strcmp(kind, "glu") == 0 ? sigma(x) : x;
 }

@@ -4,9 +4,6 @@
 #pragma once
 
 #include "tests/support/every_backend.h"
-
-#include <math.h>
+#include "tests/support/in_double.h"
 
 enum { GATES = 4 }; /* maximum of a cell */
-
-static inline double logistic(double x) { return 1 / (1 + exp(-x)); }
