@@ -44,7 +44,7 @@ Test(tensor_blocks, parts_of_rows)
 /* Of MXFP4: powers of two from the least to the greatest, times the numbers of E2M1. */
 Test(tensor_blocks, mxfp4)
 {
-    static const double fp4[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    static const double values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
     static const int exponents[] = {0, 1, 127, 128, 250};
     float x[MOST_IN_BLOCK];
 
@@ -55,196 +55,100 @@ Test(tensor_blocks, mxfp4)
         tensor_blocks_of(DTYPE_MXFP4)->widen(x, bytes);
         for (int i = 0; i < 32; i++) {
             const int q = i < 16 ? i : 31 - i;
-            cr_expect_eq((double)x[i], (q < 8 ? 1 : -1) * ldexp(fp4[q % 8], exponents[k] - 127));
+            cr_expect_eq((double)x[i], (q < 8 ? 1 : -1) * ldexp(values[q % 8], exponents[k] - 127));
         }
     }
 }
 
 /* ---- bit by bit --------------------------------------------------------------------------- */
 
+enum { SHIFTS = 16 };
+
 /* What a block says, of raw whole numbers. */
 struct said {
     int d, m;             /* halves; MXFP4 has an exponent in place of d */
     int q[MOST_IN_BLOCK]; /* numbers */
-    int s[16], t[16];     /* scales and shifts of parts */
+    int s[2 * SHIFTS];    /* scales of parts, behind them shifts */
 };
 
-typedef void put_fn(struct said *to, int byte, int bit);
+/* A field ends before byte END. Bit b of its byte k, of BITS bits for each number, is worth UNIT << b % BITS
+ * (the highest of 8 is a sign) in number EACH (k / RUN) + k % RUN + APART (b / BITS). D and M are of bytes,
+ * PAIRS twelve bytes of six bits for each of eight scales and eight shifts. */
+enum { END, TO, RUN, EACH, APART, BITS, UNIT, OF_FIELD };
+enum { D = 1, M, Q, S, PAIRS };
 
-/* Bit b of byte k of two numbers a byte, of which `bytes` bytes have 2 * bytes in two halves. */
-static void put_half(int *q, int k, int b, int bytes)
-{
-    q[2 * bytes * (k / bytes) + bytes * (b / 4) + k % bytes] += 1 << b % 4;
-}
-
-/* Of two bits of four numbers a byte, times `weight`. */
-static void put_quarter(int *q, int k, int b, int weight)
-{
-    q[128 * (k / 32) + 32 * (b / 2) + k % 32] += weight << b % 2;
-}
-
-static void put_two(int *to, int k, int b) { *to |= 1 << (8 * k + b); }
-static int of_sign(int b) { return b == 7 ? -128 : 1 << b; }
-
-static void put_q8_0(struct said *to, int k, int b)
-{
-    if (k < 2)
-        put_two(&to->d, k, b);
-    else
-        to->q[k - 2] += of_sign(b);
-}
-
-static void put_q4_0(struct said *to, int k, int b)
-{
-    if (k < 2)
-        put_two(&to->d, k, b);
-    else
-        put_half(to->q, k - 2, b, 16);
-}
-
-static void put_q4_1(struct said *to, int k, int b)
-{
-    if (k < 2)
-        put_two(&to->d, k, b);
-    else if (k < 4)
-        put_two(&to->m, k - 2, b);
-    else
-        put_half(to->q, k - 4, b, 16);
-}
-
-static void put_q5_0(struct said *to, int k, int b)
-{
-    if (k < 2)
-        put_two(&to->d, k, b);
-    else if (k < 6)
-        to->q[8 * (k - 2) + b] += 16;
-    else
-        put_half(to->q, k - 6, b, 16);
-}
-
-static void put_q5_1(struct said *to, int k, int b)
-{
-    if (k < 4)
-        put_two(k < 2 ? &to->d : &to->m, k % 2, b);
-    else if (k < 8)
-        to->q[8 * (k - 4) + b] += 16;
-    else
-        put_half(to->q, k - 8, b, 16);
-}
-
-static void put_mxfp4(struct said *to, int k, int b)
-{
-    if (k < 1)
-        put_two(&to->d, k, b);
-    else
-        put_half(to->q, k - 1, b, 16);
-}
-
-static void put_q2_k(struct said *to, int k, int b)
-{
-    if (k < 16)
-        *(b < 4 ? &to->s[k] : &to->t[k]) += 1 << b % 4;
-    else if (k < 80)
-        put_quarter(to->q, k - 16, b, 1);
-    else
-        put_two(k < 82 ? &to->d : &to->m, k % 2, b);
-}
-
-static void put_q3_k(struct said *to, int k, int b)
-{
-    if (k < 32)
-        to->q[32 * b + k] += 4;
-    else if (k < 96)
-        put_quarter(to->q, k - 32, b, 1);
-    else if (k < 104)
-        to->s[k - 96 + 8 * (b / 4)] += 1 << b % 4;
-    else if (k < 108)
-        to->s[k - 104 + 4 * (b / 2)] += 16 << b % 2;
-    else
-        put_two(&to->d, k - 108, b);
-}
-
-/* d, m and twelve bytes of six bits for each of eight scales and eight shifts. */
 static void put_pairs(struct said *to, int k, int b)
 {
-    if (k < 4)
-        put_two(k < 2 ? &to->d : &to->m, k % 2, b);
-    else if (k < 8)
-        *(b < 6 ? &to->s[k - 4] : &to->s[k]) += b < 6 ? 1 << b : 16 << (b - 6);
-    else if (k < 12)
-        *(b < 6 ? &to->t[k - 8] : &to->t[k - 4]) += b < 6 ? 1 << b : 16 << (b - 6);
+    int *const of = k < 4 ? to->s : to->s + SHIFTS;
+
+    if (k < 8)
+        of[k % 4 + (b < 6 ? 0 : 4)] += b < 6 ? 1 << b : 16 << (b - 6);
     else
-        *(b < 4 ? &to->s[k - 8] : &to->t[k - 8]) += 1 << b % 4;
+        to->s[k - 4 + (b < 4 ? 0 : SHIFTS)] += 1 << b % 4;
 }
 
-static void put_q4_k(struct said *to, int k, int b)
+static void put_bit(struct said *to, const int *f, int k, int b)
 {
-    if (k < 16)
+    if (f[TO] == D || f[TO] == M) {
+        *(f[TO] == D ? &to->d : &to->m) |= 1 << (8 * k + b);
+    } else if (f[TO] == PAIRS) {
         put_pairs(to, k, b);
-    else
-        put_half(to->q, k - 16, b, 32);
+    } else {
+        const int at = f[EACH] * (k / f[RUN]) + k % f[RUN] + f[APART] * (b / f[BITS]);
+        (f[TO] == Q ? to->q : to->s)[at] += b == 7 && f[BITS] == 8 ? -128 : f[UNIT] << b % f[BITS];
+    }
 }
 
-static void put_q5_k(struct said *to, int k, int b)
-{
-    if (k < 16)
-        put_pairs(to, k, b);
-    else if (k < 48)
-        to->q[32 * b + k - 16] += 16;
-    else
-        put_half(to->q, k - 48, b, 32);
-}
-
-static void put_q6_k(struct said *to, int k, int b)
-{
-    if (k < 128)
-        put_half(to->q, k, b, 64);
-    else if (k < 192)
-        put_quarter(to->q, k - 128, b, 16);
-    else if (k < 208)
-        to->s[k - 192] += of_sign(b);
-    else
-        put_two(&to->d, k - 208, b);
-}
-
-static void put_iq4_xs(struct said *to, int k, int b)
-{
-    if (k < 2)
-        put_two(&to->d, k, b);
-    else if (k < 4)
-        to->s[4 * (k - 2) + b / 2] += 16 << b % 2;
-    else if (k < 8)
-        to->s[2 * (k - 4) + b / 4] += 1 << b % 4;
-    else
-        put_half(to->q, k - 8, b, 16);
-}
+static const double iq4[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                             1,    13,   25,  38,  53,  69,  89,  113};
+static const double fp4[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6};
 
 /* x = d (s - s0) value(q - q0) + sign m t; s and t of one part are 1. */
+enum { PARTS, Q0, S0, SIGN, OF_SUM };
 static const struct layout {
     enum dtype dtype;
-    put_fn *put;
-    int parts, q0, s0, sign;
+    int sum[OF_SUM];
     const double *values; /* of q; NULL = q itself */
-    int d_at, m_at;       /* bytes of d and m; -1 = none */
+    int fields[5][OF_FIELD];
 } layouts[] = {
-    {DTYPE_Q8_0, put_q8_0, 1, 0, 0, 0, NULL, 0, -1},
-    {DTYPE_Q4_0, put_q4_0, 1, 8, 0, 0, NULL, 0, -1},
-    {DTYPE_Q4_1, put_q4_1, 1, 0, 0, 1, NULL, 0, 2},
-    {DTYPE_Q5_0, put_q5_0, 1, 16, 0, 0, NULL, 0, -1},
-    {DTYPE_Q5_1, put_q5_1, 1, 0, 0, 1, NULL, 0, 2},
-    {DTYPE_IQ4_NL, put_q4_0, 1, 0, 0, 0,
-     (const double[]){-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 0,
-     -1},
-    {DTYPE_MXFP4, put_mxfp4, 1, 0, 0, 0,
-     (const double[]){0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6}, -1, -1},
-    {DTYPE_Q2_K, put_q2_k, 16, 0, 0, -1, NULL, 80, 82},
-    {DTYPE_Q3_K, put_q3_k, 16, 4, 32, 0, NULL, 108, -1},
-    {DTYPE_Q4_K, put_q4_k, 8, 0, 0, -1, NULL, 0, 2},
-    {DTYPE_Q5_K, put_q5_k, 8, 0, 0, -1, NULL, 0, 2},
-    {DTYPE_Q6_K, put_q6_k, 16, 32, 0, 0, NULL, 208, -1},
-    {DTYPE_IQ4_XS, put_iq4_xs, 8, 0, 32, 0,
-     (const double[]){-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 0,
-     -1},
+    {DTYPE_Q8_0, {1}, NULL, {{2, D}, {34, Q, 1, 1, 0, 8, 1}}},
+    {DTYPE_Q4_0, {1, 8}, NULL, {{2, D}, {18, Q, 16, 32, 16, 4, 1}}},
+    {DTYPE_Q4_1, {1, 0, 0, 1}, NULL, {{2, D}, {4, M}, {20, Q, 16, 32, 16, 4, 1}}},
+    {DTYPE_Q5_0, {1, 16}, NULL, {{2, D}, {6, Q, 1, 8, 1, 1, 16}, {22, Q, 16, 32, 16, 4, 1}}},
+    {DTYPE_Q5_1,
+     {1, 0, 0, 1},
+     NULL,
+     {{2, D}, {4, M}, {8, Q, 1, 8, 1, 1, 16}, {24, Q, 16, 32, 16, 4, 1}}},
+    {DTYPE_IQ4_NL, {1}, iq4, {{2, D}, {18, Q, 16, 32, 16, 4, 1}}},
+    {DTYPE_MXFP4, {1}, fp4, {{1, D}, {17, Q, 16, 32, 16, 4, 1}}},
+    {DTYPE_Q2_K,
+     {16, 0, 0, -1},
+     NULL,
+     {{16, S, 16, 0, SHIFTS, 4, 1}, {80, Q, 32, 128, 32, 2, 1}, {82, D}, {84, M}}},
+    {DTYPE_Q3_K,
+     {16, 4, 32},
+     NULL,
+     {{32, Q, 32, 0, 32, 1, 4},
+      {96, Q, 32, 128, 32, 2, 1},
+      {104, S, 8, 0, 8, 4, 1},
+      {108, S, 4, 0, 4, 2, 16},
+      {110, D}}},
+    {DTYPE_Q4_K, {8, 0, 0, -1}, NULL, {{2, D}, {4, M}, {16, PAIRS}, {144, Q, 32, 64, 32, 4, 1}}},
+    {DTYPE_Q5_K,
+     {8, 0, 0, -1},
+     NULL,
+     {{2, D}, {4, M}, {16, PAIRS}, {48, Q, 32, 0, 32, 1, 16}, {176, Q, 32, 64, 32, 4, 1}}},
+    {DTYPE_Q6_K,
+     {16, 32},
+     NULL,
+     {{128, Q, 64, 128, 64, 4, 1},
+      {192, Q, 32, 128, 32, 2, 16},
+      {208, S, 1, 1, 0, 8, 1},
+      {210, D}}},
+    {DTYPE_IQ4_XS,
+     {8, 0, 32},
+     iq4,
+     {{2, D}, {4, S, 1, 4, 1, 2, 16}, {8, S, 1, 2, 1, 4, 1}, {136, Q, 16, 32, 16, 4, 1}}},
 };
 
 static double half_of(int bits)
@@ -262,18 +166,21 @@ static void decode(const struct layout *l, const unsigned char *block, double *x
     const struct tensor_blocks *const f = tensor_blocks_of(l->dtype);
     struct said said = {.d = 0};
 
-    for (int k = 0; k < f->bytes; k++)
+    for (int k = 0, first = 0, n = 0; k < f->bytes; k++) {
+        if (k == l->fields[n][END])
+            first = l->fields[n++][END];
         for (int b = 0; b < 8; b++)
             if (block[k] >> b & 1)
-                l->put(&said, k, b);
+                put_bit(&said, l->fields[n], k - first, b);
+    }
     for (int i = 0; i < f->numbers; i++) {
-        const int part = i * l->parts / f->numbers, q = said.q[i];
-        const double d = l->d_at < 0 ? ldexp(1, said.d - 127) : half_of(said.d);
-        const double s = l->parts > 1 ? said.s[part] - l->s0 : 1;
-        const double t = l->parts > 1 ? said.t[part] : 1;
-        const double one = d * s * (l->values ? l->values[q] : q - l->q0);
-        const double other = l->sign * half_of(said.m) * t;
-        x[i] = l->sign ? one + other : one; /* zeros keep their sign */
+        const int part = i * l->sum[PARTS] / f->numbers, q = said.q[i];
+        const double d = l->dtype == DTYPE_MXFP4 ? ldexp(1, said.d - 127) : half_of(said.d);
+        const double s = l->sum[PARTS] > 1 ? said.s[part] - l->sum[S0] : 1;
+        const double t = l->sum[PARTS] > 1 ? said.s[SHIFTS + part] : 1;
+        const double one = d * s * (l->values ? l->values[q] : q - l->sum[Q0]);
+        const double other = l->sum[SIGN] * half_of(said.m) * t;
+        x[i] = l->sum[SIGN] ? one + other : one; /* zeros keep their sign */
         bound[i] = 4 * 0x1p-24 * (fabs(one) + fabs(other));
     }
 }
@@ -292,12 +199,10 @@ Test(tensor_blocks, every_bit)
         float got[MOST_IN_BLOCK];
         for (int i = 0; i < f->bytes; i++)
             block[i] = (unsigned char)(256 * rng_uniform(9, k, (uint64_t)i));
-        for (int i = 0; i < 2; i++) {
-            const int at = i == 0 ? l->d_at : l->m_at;
-            if (at >= 0)
-                block[at + 1] = (unsigned char)((block[at + 1] & 0x83) | 11 << 2);
-        }
-        if (l->d_at < 0)
+        for (int i = 0, first = 0; i < 5; first = l->fields[i++][END])
+            if (l->fields[i][TO] == D || l->fields[i][TO] == M)
+                block[first + 1] = (unsigned char)((block[first + 1] & 0x83) | 11 << 2);
+        if (l->dtype == DTYPE_MXFP4)
             block[0] = 120;
         decode(l, block, was, bound);
         for (int bit = -1; bit < 8 * f->bytes; bit++) {
