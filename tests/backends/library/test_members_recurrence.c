@@ -5,6 +5,8 @@
  * without a row fails. Two sequences, rows and heads with gaps. */
 #include "tests/support/kernel/library_members.h"
 
+#include <limits.h>
+
 TestSuite(library_members_recurrence, .timeout = 240);
 
 enum { B = 2, L = 6, M = 3, T = L + M, H = 4, HS = 2, DK = 3, DV = 5, INPUTS = 20, SIZE = 4096 };
@@ -91,6 +93,23 @@ static double loss(const void *call)
     return sum;
 }
 
+static struct ba_recurrence_grad grads_of(const struct ba_recurrence *r)
+{
+    const void *const operands[] = {r->q.at, r->k.at, r->v.at, r->g.at, r->beta.at, r->a.at,
+                                    r->b.at, r->u,    r->i.at, r->s0,   r->z0};
+    struct ba_recurrence_grad g = {
+        .size = sizeof(g), .d_o = in[D_O], .d_s1 = r->i.at ? NULL : in[D_S1]};
+
+    float *at[ARRAY_LEN(operands)];
+
+    _Static_assert(sizeof(g) == offsetof(struct ba_recurrence_grad, d_q) + sizeof(at),
+                   "a gradient that is not judged");
+    for (size_t n = 0; n < ARRAY_LEN(at); n++)
+        at[n] = operands[n] ? grads[n] : NULL;
+    memcpy(&g.d_q, at, sizeof(at));
+    return g;
+}
+
 static void expect_gradients(struct ba_engine *engine, const struct ba_recurrence *r,
                              const char *what)
 {
@@ -113,22 +132,17 @@ static void expect_gradients(struct ba_engine *engine, const struct ba_recurrenc
         {"z0", (void *)r->z0, NULL, B * HS * DK, .added = false},
     };
 #undef ROWS
-    struct ba_recurrence_grad g = {
-        .size = sizeof(g), .d_o = in[D_O], .d_s1 = r->i.at ? NULL : in[D_S1]};
-    void *at[OPERANDS];
+    const struct ba_recurrence_grad g = grads_of(r);
     char why[256] = "?";
 
     for (int n = 0; n < OPERANDS; n++) {
-        all[n].d = at[n] = all[n].x ? grads[n] : NULL;
+        all[n].d = all[n].x ? grads[n] : NULL;
         for (int x = 0; x < SIZE; x++)
             grads[n][x] = all[n].added ? (float)START : GUARD_VALUE;
     }
-    _Static_assert(sizeof(g) == offsetof(struct ba_recurrence_grad, d_q) + sizeof(at),
-                   "a gradient that is not judged");
-    memcpy(&g.d_q, at, sizeof(at));
     expect_status(ba_recurrence_backward(engine, r, &g, why, sizeof(why)), BA_OK, why, what);
     for (int n = 0; n < OPERANDS; n++)
-        if (at[n])
+        if (all[n].x)
             expect_gradient(&all[n], loss, r, what);
 }
 
@@ -257,6 +271,60 @@ static void states(struct ba_engine *engine, struct rows_of_struct *all)
     *all = rows;
 }
 
+/* ---- what has no meaning ------------------------------------------------------------------ */
+
+#define WRONG(with, says, ...)                                                                     \
+    do {                                                                                           \
+        struct ba_recurrence r = fresh();                                                          \
+        char why[256] = "?";                                                                       \
+        with;                                                                                      \
+        struct ba_recurrence_grad d = grads_of(&r);                                                \
+        __VA_ARGS__;                                                                               \
+        expect_status(ba_recurrence_backward(engine, &r, &d, why, sizeof(why)), BA_ARGUMENT, why,  \
+                      #__VA_ARGS__);                                                               \
+        cr_expect(strstr(why, says), "%s: %s", #__VA_ARGS__, why);                                 \
+    } while (0)
+
+static void wrong_alone(struct ba_engine *engine)
+{
+    WRONG(, "B is 0", r.B = 0);
+    WRONG(, "L is -1", r.L = -1);
+    WRONG(, "M is", r.M = INT_MAX);
+    WRONG(, "Hs 3 does not divide", r.Hs = 3);
+    WRONG(, "dv is", r.dv = INT_MAX);
+    WRONG(, "g is NULL", r.g_width = 1);
+    WRONG(, "g, by g_width", r.g.at = in[3]);
+    WRONG(, "v is NULL", r.v.at = NULL);
+    WRONG(, "k is NULL", r.k.at = NULL);
+    WRONG(, "norm is 3", r.norm = 3);
+    WRONG(, "eps without a sum", r.eps = 1);
+    WRONG(, "z0 without", r.z0 = in[17]);
+    WRONG(, "m1 without", r.m1 = out.at[3]);
+    WRONG(, "per of k is -1", r.k.per = -1);
+    WRONG(, "rows of k overlap", r.k.row = 1);
+    WRONG(, "a stride of v", r.v.batch = -1);
+    WRONG(, "d_o is NULL", d.d_o = NULL);
+    WRONG(, "ba_recurrence_grad", d.size = 0);
+    WRONG(, "d_u without", d.d_u = grads[0]);
+    WRONG(, "d_beta without", d.d_beta = grads[0]);
+}
+
+static void wrong_together(struct ba_engine *engine)
+{
+    WRONG(DECAYS, "g_width is 2", r.g_width = 2);
+    WRONG(SUMS, "norm beside an erase", r.beta = gaps(in[7], T, H, 1));
+    WRONG(SUMS, "den is NULL", r.den = NULL);
+    WRONG(SUMS, "not finite", r.eps = NAN);
+    WRONG(r.beta = gaps(in[7], T, H, 1), "beta beside a and b", r.a = r.b = r.k);
+    WRONG(DECAYS; ERASES, "b is NULL", r.b.at = NULL);
+    WRONG(DECAYS; r.u = in[8], "norm beside a bonus", r.norm = BA_NORM_SUM);
+    WRONG(DECAYS; r.u = in[8], "u beside a write gate", r.i = gaps(in[6], T, H, 1));
+    WRONG(GATED, "i without a normaliser", r.norm = BA_NORM_NONE);
+    WRONG(GATED, "eps beside a write gate", r.eps = 1);
+    WRONG(GATED, "i beside decays per channel", DECAYS);
+    WRONG(r.s0 = in[10], "s1, which is s0", r.s1 = in[10]);
+}
+
 Test(library_members_recurrence, of_recurrences)
 {
     for (int b = 0; ba_backend_name(b); b++) {
@@ -266,6 +334,8 @@ Test(library_members_recurrence, of_recurrences)
         numbers(engine, &all);
         operands(engine, &all);
         states(engine, &all);
+        wrong_alone(engine);
+        wrong_together(engine);
         expect_rows(&all, sizeof(struct ba_recurrence), "ba_recurrence");
     }
 }
