@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * For tests of attention with all of its terms: random operands of any mixture of them, attention
- * as a plain loop over pairs in double, written from the equation in attn.h alone, and the bound on
- * the error of rounding to float. */
+ * as the judge's plain loop over pairs in double, and the bound on the error of rounding to float. */
 #pragma once
 
 #include "attn_case.h"
+#include "library_judge.h"
 #include "mask_rule.h"
+#include "variants/backends/library/fields.h"
 
 /* Terms beyond those of struct scheme. */
 enum {
@@ -255,105 +256,30 @@ static inline void poison_unseen(struct wide *w)
         }
 }
 
-/* Element e of row n of a table. */
-static inline double loop_table(const struct attn *a, const float *table, int h, int n, int e)
+/* The call of the library that asks for the same: its judge is the loop over pairs. */
+static inline struct ba_attention same_call(const struct attn *a, struct ba_mask masks[3])
 {
-    const int row = a->R - 1 + (n >= 0 ? -min_int(n, a->R - 1) : min_int(-n, a->Rf));
-
-    return table ? (double)table[h * a->rel_head + row * a->dh + e] : 0;
-}
-
-static inline double loop_score(const struct attn *a, int b, int h, int i, int j)
-{
-    const int n = loop_dist(a, i, j), kv = h / (a->H / a->Hkv), d = a->dh;
-    const int row = a->R - 1 + (n >= 0 ? -min_int(n, a->R - 1) : min_int(-n, a->Rf));
-    double x = 0;
-
-    for (int e = 0; e < d && !a->no_content; e++) {
-        const double q = (double)a->q[b * a->q_at.batch + i * a->q_at.row + h * d + e];
-        const double k = (double)a->k[b * a->k_at.batch + j * a->k_at.row + kv * d + e];
-        x += (q + (a->u ? (double)a->u[h * d + e] : 0)) * k;
-        x += (q + (a->w ? (double)a->w[h * d + e] : 0)) * loop_table(a, a->rel_k, h, n, e);
-        x += k * loop_table(a, a->rel_q, h, n, e);
+    for (int n = 0; a->mask && n < (a->mask_of_head ? 3 : 1); n++) {
+        const struct mask *const x = &a->mask[n];
+        masks[n] = (struct ba_mask){SAME_IN_MASK(SAME).size = sizeof(*masks)};
     }
-    x *= (double)a->scale;
-    if (a->soft_cap != 0)
-        x = (double)a->soft_cap * tanh(x / (double)a->soft_cap);
-    if (a->bias)
-        x += (double)a->bias[h * a->bias_head + row];
-    if (a->add.at)
-        x += (double)a->add.at[b * a->add.batch + h * a->add.head + i * a->add.row + j];
-    if (a->fade.at) {
-        const double *const sums = a->fade.at + b * a->fade.batch + h * a->fade.head;
-        x += sums[a->M + i] - sums[j];
-    }
-    return x;
-}
-
-static inline double loop_sink(const struct attn *a, int b, int h, int i, int n)
-{
-    double x = 0;
-
-    for (int e = 0; a->sink_k && e < a->dh; e++)
-        x += ((double)a->q[b * a->q_at.batch + i * a->q_at.row + h * a->dh + e] +
-              (a->u ? (double)a->u[h * a->dh + e] : 0)) *
-             (double)a->sink_k[(h * a->sinks + n) * a->dh + e];
-    return (double)a->scale * x + (a->sink_logit ? (double)a->sink_logit[h * a->sinks + n] : 0);
-}
-
-/* The rows of all heads for query i of sequence b: s and p [H, K + sinks], 0 where not seen. */
-struct loop_row {
-    double *s, *p, *lse;
-};
-
-static inline void loop_weights(const struct attn *a, int b, int i, struct loop_row *r)
-{
-    const int K = attn_keys(a), n = K + a->sinks, H = a->H;
-    double *raw = calloc((size_t)(H * n), sizeof(*raw)),
-           *own = calloc((size_t)(H * n), sizeof(*own));
-
-    for (int h = 0; h < H; h++)
-        for (int j = 0; j < K; j++)
-            raw[h * n + j] = loop_score(a, b, h, i, j);
-    for (int g = 0; g < H; g++) {
-        double sum = 0;
-        for (int j = 0; j < K; j++) {
-            r->s[g * n + j] = a->mix_logits ? 0 : raw[g * n + j];
-            for (int h = 0; a->mix_logits && h < H; h++)
-                r->s[g * n + j] += (double)a->mix_logits[g * H + h] * raw[h * n + j];
-            if (loop_sees(a, g, i, j))
-                own[g * n + j] = exp((a->gain != 0 ? (double)a->gain : 1) * r->s[g * n + j]);
-        }
-        for (int x = 0; x < a->sinks; x++)
-            own[g * n + K + x] = exp(loop_sink(a, b, g, i, x));
-        for (int j = 0; j < n; j++)
-            sum += own[g * n + j];
-        for (int j = 0; j < n && sum > 0; j++)
-            own[g * n + j] /= sum;
-        r->lse[g] = log(sum);
-    }
-    for (int x = 0; x < H * n; x++) {
-        r->p[x] = a->mix_probs ? 0 : own[x];
-        for (int h = 0; a->mix_probs && h < H; h++)
-            r->p[x] += (double)a->mix_probs[x / n * H + h] * own[h * n + x % n];
-    }
-    free(raw), free(own);
-}
-
-static inline double loop_output(const struct attn *a, const struct loop_row *r, int b, int h,
-                                 int i, int e)
-{
-    const int K = attn_keys(a), kv = h / (a->H / a->Hkv), dv = attn_dv(a);
-    const double *p = r->p + h * (K + a->sinks);
-    double o = 0;
-
-    for (int j = 0; j < K; j++)
-        if (p[j] != 0)
-            o += p[j] * ((double)a->v[b * a->v_at.batch + j * a->v_at.row + kv * dv + e] +
-                         loop_table(a, a->rel_v, h, loop_dist(a, i, j), e));
-    for (int n = 0; a->sink_v && n < a->sinks; n++)
-        o += p[K + n] * (double)a->sink_v[(h * a->sinks + n) * dv + e];
-    return o;
+    const struct attn *const x = a;
+#define STRIDES(x) .x##_at = { a->x##_at.batch, a->x##_at.row }
+    return (struct ba_attention){SAME_IN_ATTENTION(SAME).Hkv = a->Hkv,
+                                 .scale = a->scale,
+                                 .masks = a->mask ? masks : NULL,
+                                 .add = a->add.at,
+                                 .add_batch = a->add.batch,
+                                 .add_head = a->add.head,
+                                 .add_row = a->add.row,
+                                 .fade = a->fade.at,
+                                 .fade_batch = a->fade.batch,
+                                 .fade_head = a->fade.head,
+                                 STRIDES(q),
+                                 STRIDES(k),
+                                 STRIDES(v),
+                                 STRIDES(o)};
+#undef STRIDES
 }
 
 /* ---- bounds ------------------------------------------------------------------------------- */
