@@ -2,11 +2,8 @@
  *
  * Golden files through every usable backend, every expected tensor accounted for; and a wrong file,
  * or a wrong number in it, does not pass. */
-#include "harness/check/golden.h"
-#include "tests/support/edited_file.h"
+#include "golden_run.h"
 #include "tests/support/every_backend.h"
-#include "tests/support/loaded.h"
-#include "tests/support/tmp_folder.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -37,36 +34,6 @@ static int golden_files(char *paths[FILES_MAX])
 
 /* ---- all of them -------------------------------------------------------------------------- */
 
-struct seen {
-    int n, failed;
-    char first[128]; /* the first failure */
-};
-
-static void look(void *arg, const struct verdict *v)
-{
-    struct seen *s = arg;
-
-    s->n++;
-    cr_expect(v->skipped || v->limit > 0, "%s %s: compared with a limit of 0", v->file, v->tensor);
-    if (v->skipped || v->error <= v->limit)
-        return;
-    if (s->failed++ == 0)
-        snprintf(s->first, sizeof(s->first), "%s", v->tensor);
-}
-
-static enum status run(const char *backend, int threads, const char *path, struct tally *t,
-                       struct seen *s, struct err *e)
-{
-    struct engine g;
-    const enum status st = engine_open(&g, backend, threads, NULL, e);
-
-    *t = (struct tally){0};
-    *s = (struct seen){0};
-    if (st == E_UNSUPPORTED)
-        cr_skip_test("%s", e->msg);
-    return st == OK ? golden_run(&g, path, t, look, s, e) : st;
-}
-
 /* What a file expects, tensors and numbers; gradients are counted separately. */
 static void expected(const char *path, int *values, int *gradients)
 {
@@ -90,111 +57,107 @@ TEST_EACH(int *b, golden, every_file_on_every_backend, every_backend(), .timeout
 
     for (int i = 0; i < n; i++)
         for (int threads = 1; threads <= 2; threads++) {
-            struct tally t;
             struct seen s;
             int values, gradients;
             expected(paths[i], &values, &gradients);
-            MUST(run(backends[*b]->name, threads, paths[i], &t, &s, &failure));
-            cr_expect_eq(t.failed, 0, "%s: %s", paths[i], s.first);
-            cr_expect(t.files == 1 && s.n == t.tensors && s.failed == t.failed);
-            cr_expect_eq(t.tensors, values + gradients, "%s: %d of %d tensors compared", paths[i],
-                         t.tensors, values + gradients);
-            cr_expect(t.passed >= values && t.passed + t.skipped == t.tensors);
+            MUST(run_golden(backends[*b]->name, threads, paths[i], &s));
+            const struct tally *const t = &s.t;
+            cr_expect_eq(t->failed, 0, "%s: %s", paths[i], s.first);
+            cr_expect(t->files == 1 && s.n == t->tensors && s.failed == t->failed);
+            cr_expect_eq(t->tensors, values + gradients, "%s: %d of %d tensors compared", paths[i],
+                         t->tensors, values + gradients);
+            cr_expect(t->passed >= values && t->passed + t->skipped == t->tensors);
         }
 }
 
 /* ---- what must not pass ------------------------------------------------------------------- */
 
-static void edit(char path[FILE_PATH], const char *file, struct edit d)
+static enum status run_edited(const char *file, struct edit d, const char **path, struct seen *s)
 {
     char from[FILE_PATH];
 
     cr_assert_eq(file_join(from, golden, file, NULL), OK);
-    folder_path(path, "edited.safetensors");
-    edited_file(path, from, &d);
+    *path = in_folder("edited.safetensors");
+    edited_file(*path, from, &d);
+    return run_golden("ref", 1, *path, s);
 }
 
-static void expect_caught(const char *file, const char *tensor, size_t at, float by)
+static int failures(const char *file, struct edit d, struct seen *s)
 {
-    char path[FILE_PATH];
-    struct tally t;
-    struct seen s;
+    const char *path;
 
-    edit(path, file, (struct edit){.nudge = tensor, .at = at, .by = by});
-    MUST(run("ref", 1, path, &t, &s, &failure));
-    cr_expect_eq(t.failed, 1, "%s %s: %d tensors failed", file, tensor, t.failed);
-    cr_expect_str_eq(s.first, tensor);
+    MUST(run_edited(file, d, &path, s));
+    return s->t.failed;
 }
 
 Test(golden, a_changed_number_is_caught, .init = folder_make, .fini = folder_remove)
 {
     static const float by[] = {0.01f, -0.01f, NAN};
+    static const struct {
+        const char *file, *tensor;
+        size_t at;
+    } cases[] = {
+        {"att_xl_mem.safetensors", "out.y", 0},
+        {"att_xl_mem.safetensors", "out.probs", 5},
+        {"lm_shaw_post.safetensors", "out.logits.1", 3},
+        {"lm_gtrxl_gru.safetensors", "out.nll.0", 1},
+        {"lm_xl_post.safetensors", "out.mem.1.0", 2},
+    };
+    struct seen s;
 
-    for (size_t i = 0; i < ARRAY_LEN(by); i++) {
-        expect_caught("att_xl_mem.safetensors", "out.y", 0, by[i]);
-        expect_caught("att_xl_mem.safetensors", "out.probs", 5, by[i]);
-        expect_caught("lm_shaw_post.safetensors", "out.logits.1", 3, by[i]);
-        expect_caught("lm_gtrxl_gru.safetensors", "out.nll.0", 1, by[i]);
-        expect_caught("lm_xl_post.safetensors", "out.mem.1.0", 2, by[i]);
+    for (size_t i = 0; i < ARRAY_LEN(by) * ARRAY_LEN(cases); i++) {
+        const size_t c = i / ARRAY_LEN(by);
+        const struct edit d = {
+            .nudge = cases[c].tensor, .at = cases[c].at, .by = by[i % ARRAY_LEN(by)]};
+        cr_expect_eq(failures(cases[c].file, d, &s), 1, "%s %s: %d tensors failed", cases[c].file,
+                     d.nudge, s.t.failed);
+        cr_expect_str_eq(s.first, d.nudge);
     }
 }
 
 static void expect_difference(const char *file, struct edit d)
 {
-    char path[FILE_PATH];
-    struct tally t;
     struct seen s;
 
-    edit(path, file, d);
-    MUST(run("ref", 1, path, &t, &s, &failure));
-    cr_expect_gt(t.failed, 0, "%s: %s%s makes no difference", file, d.nudge ? d.nudge : "",
-                 d.key ? d.key : "");
+    cr_expect_gt(failures(file, d, &s), 0, "%s: %s%s makes no difference", file,
+                 d.nudge ? d.nudge : "", d.key ? d.key : "");
 }
 
-/* The expectation is unchanged, the input is not: many outputs change. */
-Test(golden, a_changed_input_is_caught, .init = folder_make, .fini = folder_remove)
+/* The expectation is unchanged, the input is not, where many outputs change; and the other way. */
+Test(golden, a_changed_number_of_any_kind_is_caught, .init = folder_make, .fini = folder_remove)
 {
     static const struct {
         const char *file, *tensor;
+        float by;
     } cases[] = {
-        {"att_xl_mem.safetensors", "in.x"},
-        {"att_xl_mem.safetensors", "in.mem"},
-        {"att_xl_mem.safetensors", "param.attn.r.weight"},
-        {"att_xl_mem.safetensors", "param.attn.bias_v"},
-        {"att_shaw_mem.safetensors", "param.attn.rel_v"},
-        {"lm_gtrxl_gru.safetensors", "param.layers.0.gate1.bg"},
-        {"lm_vanilla_layerpos.safetensors", "param.layers.0.pos.weight"},
-        {"lm_xl_pre_untied.safetensors", "param.out.weight"},
+        {"att_xl_mem.safetensors", "in.x", 0.3f},
+        {"att_xl_mem.safetensors", "in.mem", 0.3f},
+        {"att_xl_mem.safetensors", "param.attn.r.weight", 0.3f},
+        {"att_xl_mem.safetensors", "param.attn.bias_v", 0.3f},
+        {"att_shaw_mem.safetensors", "param.attn.rel_v", 0.3f},
+        {"lm_gtrxl_gru.safetensors", "param.layers.0.gate1.bg", 0.3f},
+        {"lm_vanilla_layerpos.safetensors", "param.layers.0.pos.weight", 0.3f},
+        {"lm_xl_pre_untied.safetensors", "param.out.weight", 0.3f},
+        {"norm_rms.safetensors", "in.x", 0.01f},
+        {"norm_rms.safetensors", "out.y", 0.01f},
+        {"norm_scale.safetensors", "param.norm.g", 0.01f},
+        {"norm_unbiased.safetensors", "out.grad.norm.bias", 0.01f},
+        {"ffn_gelu.safetensors", "param.ff.1.bias", 0.01f},
+        {"ffn_swish.safetensors", "param.ff.beta", 0.01f},
+        {"ffn_swish.safetensors", "out.grad.ff.beta", 0.01f},
+        {"ffn_geglu.safetensors", "param.ff.g.weight", 0.01f},
+        {"ffn_swiglu.safetensors", "in.dy", 0.01f},
+        {"moe_top1.safetensors", "out.aux", 0.01f},
+        {"moe_top2.safetensors", "param.ff.e.2.bias", 0.01f},
+        {"moe_top2.safetensors", "out.grad.ff.router.weight", 0.01f},
+        {"rnn_plain_tail.safetensors", "in.tail", 0.01f},
+        {"rnn_gru.safetensors", "param.rnn.b_hh", 0.01f},
+        {"rnn_lstm.safetensors", "out.grad.rnn.w_hh", 0.01f},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        expect_difference(cases[i].file, (struct edit){.nudge = cases[i].tensor, .by = 0.3f});
-}
-
-Test(golden, a_changed_number_of_a_part_is_caught, .init = folder_make, .fini = folder_remove)
-{
-    static const struct {
-        const char *file, *tensor;
-    } cases[] = {
-        {"norm_rms.safetensors", "in.x"},
-        {"norm_rms.safetensors", "out.y"},
-        {"norm_scale.safetensors", "param.norm.g"},
-        {"norm_unbiased.safetensors", "out.grad.norm.bias"},
-        {"ffn_gelu.safetensors", "param.ff.1.bias"},
-        {"ffn_swish.safetensors", "param.ff.beta"},
-        {"ffn_swish.safetensors", "out.grad.ff.beta"},
-        {"ffn_geglu.safetensors", "param.ff.g.weight"},
-        {"ffn_swiglu.safetensors", "in.dy"},
-        {"moe_top1.safetensors", "out.aux"},
-        {"moe_top2.safetensors", "param.ff.e.2.bias"},
-        {"moe_top2.safetensors", "out.grad.ff.router.weight"},
-        {"rnn_plain_tail.safetensors", "in.tail"},
-        {"rnn_gru.safetensors", "param.rnn.b_hh"},
-        {"rnn_lstm.safetensors", "out.grad.rnn.w_hh"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        expect_difference(cases[i].file, (struct edit){.nudge = cases[i].tensor, .by = 0.01f});
+        expect_difference(cases[i].file,
+                          (struct edit){.nudge = cases[i].tensor, .by = cases[i].by});
 }
 
 /* Routes are whole numbers: one that is off by one fails; so does other routing. */
@@ -210,16 +173,13 @@ Test(golden, another_route_is_caught, .init = folder_make, .fini = folder_remove
 
 static void expect_refused(const char *file, struct edit d, const char *part)
 {
-    char path[FILE_PATH];
-    struct tally t;
+    const char *path;
     struct seen s;
-    struct err e = {""};
 
-    edit(path, file, d);
-    cr_expect_eq(run("ref", 1, path, &t, &s, &e), E_IO, "%s, %s", file, part);
-    cr_expect_eq(t.files, 0);
-    cr_expect(strstr(e.msg, path) && strstr(e.msg, part), "\"%s\" does not name %s and %s", e.msg,
-              path, part);
+    cr_expect_eq(run_edited(file, d, &path, &s), E_IO, "%s, %s", file, part);
+    cr_expect_eq(s.t.files, 0);
+    cr_expect(strstr(failure.msg, path) && strstr(failure.msg, part),
+              "\"%s\" does not name %s and %s", failure.msg, path, part);
 }
 
 Test(golden, missing_or_misfit_tensors, .init = folder_make, .fini = folder_remove)
@@ -331,13 +291,12 @@ Test(golden, shared_files_to_refuse)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char path[FILE_PATH];
-        struct tally t;
         struct seen s;
         snprintf(path, sizeof(path), "%s/goldens4/refuse/%s.safetensors",
                  shared ? shared : "../shared", cases[i].file);
         if (access(path, R_OK) != 0)
             cr_skip_test("no golden files in $BENCH_SHARED/goldens4");
-        REFUSED(run("ref", 1, path, &t, &s, &failure), E_IO, cases[i].part);
+        REFUSED(run_golden("ref", 1, path, &s), E_IO, cases[i].part);
     }
 }
 
@@ -363,7 +322,6 @@ Test(golden, inputs_of_other_models_are_refused, .init = folder_make, .fini = fo
 Test(golden, token_outside_the_vocabulary, .init = folder_make, .fini = folder_remove)
 {
     const struct safetensors s = tensors_of("tests/golden/lm_xl_post.safetensors");
-    struct tally t;
     struct seen seen;
     const int32_t bad[] = {-1, 1 << 20};
 
@@ -383,16 +341,15 @@ Test(golden, token_outside_the_vocabulary, .init = folder_make, .fini = folder_r
             cr_assert_eq(safetensors_write(path, list, s.n_tensors, (const char *const *)s.meta,
                                            s.n_meta, &failure),
                          OK);
-            REFUSED(run("ref", 1, path, &t, &seen, &failure), E_IO,
+            REFUSED(run_golden("ref", 1, path, &seen), E_IO,
                     "segment 1 has a token outside the vocabulary");
         }
 }
 
 Test(golden, no_file)
 {
-    struct tally t;
     struct seen s;
 
-    REFUSED(run("ref", 1, "/dev/null/none.safetensors", &t, &s, &failure), E_IO,
+    REFUSED(run_golden("ref", 1, "/dev/null/none.safetensors", &s), E_IO,
             "/dev/null/none.safetensors");
 }

@@ -60,6 +60,13 @@ static const char *const files[] = {
     "rec_bonus",     "predictive_evolving",
 };
 
+static struct safetensors one_file(int n, struct engine *g, char path[FILE_PATH])
+{
+    snprintf(path, FILE_PATH, "tests/golden/%s.safetensors", files[n]);
+    MUST(engine_open(g, "ref", 1, NULL, &failure));
+    return tensors_of(path);
+}
+
 static struct criterion_test_params each_file(void) { return every_number(ARRAY_LEN(files)); }
 
 TEST_EACH(int *file, golden_hostile, any_key_may_say_anything, each_file(), .init = folder_make,
@@ -71,10 +78,8 @@ TEST_EACH(int *file, golden_hostile, any_key_may_say_anything, each_file(), .ini
                                           "steps",     "ut",      "order",      "blocks"};
     char path[FILE_PATH];
     struct engine g;
+    const struct safetensors s = one_file(*file, &g, path);
 
-    snprintf(path, sizeof(path), "tests/golden/%s.safetensors", files[*file]);
-    MUST(engine_open(&g, "ref", 1, NULL, &failure));
-    const struct safetensors s = tensors_of(path);
     for (size_t k = 0; k < ARRAY_LEN(values); k++) {
         for (int i = 0; i < s.n_meta; i++)
             if (!describes(s.meta[2 * i]))
@@ -95,10 +100,8 @@ TEST_EACH(int *file, golden_hostile, any_tensor_may_be_missing, each_file(), .in
 {
     char path[FILE_PATH];
     struct engine g;
+    const struct safetensors s = one_file(*file, &g, path);
 
-    snprintf(path, sizeof(path), "tests/golden/%s.safetensors", files[*file]);
-    MUST(engine_open(&g, "ref", 1, NULL, &failure));
-    const struct safetensors s = tensors_of(path);
     for (int i = 0; i < s.n_tensors; i++)
         survive_edit(&g, path, &(struct edit){.drop = s.tensors[i].name});
 }

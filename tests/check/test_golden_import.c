@@ -3,10 +3,8 @@
  * Published models (tests/golden-import, and $BENCH_SHARED/import) through every usable backend,
  * every expected tensor accounted for, in one piece and cut into segments; and a wrong number, or a
  * wrong folder, does not pass. */
-#include "harness/check/golden.h"
-#include "tests/support/edited_file.h"
+#include "golden_run.h"
 #include "tests/support/every_backend.h"
-#include "tests/support/loaded.h"
 #include "tests/support/published_folder.h"
 
 static const char *const models[] = {
@@ -58,32 +56,6 @@ static const char *const models[] = {
     "qwen3_next",
 };
 
-struct seen {
-    int failed;
-    char first[128];
-};
-
-static void look(void *arg, const struct verdict *v)
-{
-    struct seen *s = arg;
-
-    if (!v->skipped && !(v->error <= v->limit) && s->failed++ == 0)
-        snprintf(s->first, sizeof(s->first), "%s %s", v->file, v->tensor);
-}
-
-static enum status run(const char *backend, int threads, const char *path, struct tally *t,
-                       struct seen *s, struct err *e)
-{
-    struct engine g;
-    const enum status st = engine_open(&g, backend, threads, NULL, e);
-
-    *t = (struct tally){0};
-    *s = (struct seen){0};
-    if (st == E_UNSUPPORTED)
-        cr_skip_test("%s", e->msg);
-    return st == OK ? golden_run(&g, path, t, look, s, e) : st;
-}
-
 /* Tensors that a file expects. */
 static int expected(const char *path)
 {
@@ -104,13 +76,13 @@ TEST_EACH(int *b, golden_import, every_model_on_every_backend, every_backend(), 
             const bool keys = !hidden;
             const bool zeros = hidden && strcmp(models[i], "txl_original_keys") != 0;
             char path[FILE_PATH];
-            struct tally t;
             struct seen s;
             snprintf(path, sizeof(path), PUBLISHED "/%s/expect.safetensors", models[i]);
-            MUST(run(backends[*b]->name, threads, path, &t, &s, &failure));
-            cr_expect_eq(t.failed, 0, "%s", s.first);
-            cr_expect_eq(t.tensors, expected(path) + 1 + keys + zeros, "%s: %d", path, t.tensors);
-            cr_expect_eq(t.passed, t.tensors, "%s", path);
+            MUST(run_golden(backends[*b]->name, threads, path, &s));
+            cr_expect_eq(s.failed, 0, "%s: %s", path, s.first);
+            cr_expect_eq(s.t.tensors, expected(path) + 1 + keys + zeros, "%s: %d", path,
+                         s.t.tensors);
+            cr_expect_eq(s.t.passed, s.t.tensors, "%s", path);
         }
 }
 
@@ -118,45 +90,47 @@ TEST_EACH(int *b, golden_import, every_model_on_every_backend, every_backend(), 
 
 TestSuite(golden_import, .init = folder_make, .fini = folder_remove);
 
-static void expect_failures(const struct edit *d, int failures)
+static enum status run_edited(const char *model, struct edit d, struct seen *s)
 {
     char from[FILE_PATH];
-    struct tally t;
-    struct seen s;
 
-    published_copy("llama3_scaling");
-    snprintf(from, sizeof(from), PUBLISHED "/llama3_scaling/expect.safetensors");
-    edited_file(published_path("expect.safetensors"), from, d);
-    MUST(run("ref", 1, published_path("expect.safetensors"), &t, &s, &failure));
-    cr_expect_eq(t.failed, failures, "%d: %s", t.failed, s.first);
+    published_copy(model);
+    snprintf(from, sizeof(from), PUBLISHED "/%s/expect.safetensors", model);
+    edited_file(published_path("expect.safetensors"), from, &d);
+    return run_golden("ref", 1, published_path("expect.safetensors"), s);
 }
 
 Test(golden_import, wrong_numbers)
 {
-    expect_failures(&(struct edit){.nudge = "out.logits", .at = 7, .by = 0.01f}, 2);
-    expect_failures(&(struct edit){.nudge = "out.nll", .at = 3, .by = 0.01f}, 1);
-    expect_failures(&(struct edit){.nudge = "out.hidden.0", .at = 3, .by = 0.01f}, 1);
-    expect_failures(&(struct edit){.nudge = "out.hidden.2", .at = 3, .by = 0.01f}, 1);
-    expect_failures(&(struct edit){.key = "total_nll", .value = "534.774"}, 1);
-}
-
-static void expect_refused(const struct edit *d)
-{
-    char from[FILE_PATH];
-    struct tally t;
+    static const struct {
+        struct edit d;
+        int failures;
+    } cases[] = {
+        {{.nudge = "out.logits", .at = 7, .by = 0.01f}, 2},
+        {{.nudge = "out.nll", .at = 3, .by = 0.01f}, 1},
+        {{.nudge = "out.hidden.0", .at = 3, .by = 0.01f}, 1},
+        {{.nudge = "out.hidden.2", .at = 3, .by = 0.01f}, 1},
+        {{.key = "total_nll", .value = "534.774"}, 1},
+    };
     struct seen s;
 
-    published_copy("gpt2_plain");
-    snprintf(from, sizeof(from), PUBLISHED "/gpt2_plain/expect.safetensors");
-    edited_file(published_path("expect.safetensors"), from, d);
-    cr_expect_eq(run("ref", 1, published_path("expect.safetensors"), &t, &s, &failure), E_IO);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        MUST(run_edited("llama3_scaling", cases[i].d, &s));
+        cr_expect_eq(s.failed, cases[i].failures, "%zu, %d: %s", i, s.failed, s.first);
+    }
 }
 
 Test(golden_import, files_that_are_wrong)
 {
-    expect_refused(&(struct edit){.drop = "in.ids"});
-    expect_refused(&(struct edit){.reshape = "in.ids"});
-    expect_refused(&(struct edit){.key = "segments", .value = "17,1,21"});
-    expect_refused(&(struct edit){.key = "segments", .value = "40,x"});
-    expect_refused(&(struct edit){.key = "segments", .value = "0,40"});
+    static const struct edit edits[] = {
+        {.drop = "in.ids"},
+        {.reshape = "in.ids"},
+        {.key = "segments", .value = "17,1,21"},
+        {.key = "segments", .value = "40,x"},
+        {.key = "segments", .value = "0,40"},
+    };
+    struct seen s;
+
+    for (size_t i = 0; i < ARRAY_LEN(edits); i++)
+        cr_expect_eq(run_edited("gpt2_plain", edits[i], &s), E_IO, "%zu", i);
 }
