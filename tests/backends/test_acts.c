@@ -4,6 +4,7 @@
  * curves to their ends; on every backend, after a product they give the same as alone. Backends
  * against the reference: tests/check/test_op_cases.c. Bounds in units of U = 2^-24. */
 #include "tests/support/kernel/act_case.h"
+#include "tests/support/kernel/by_weights.h"
 
 static const float spreads[] = {1, 1e-3f, 8, 100};
 
@@ -110,19 +111,8 @@ TEST_EACH(int *b, acts, after_a_product, every_backend())
                 float *x = normals((size_t)(m * k), "rows", 0, 1);
                 float *w = normals((size_t)(n * k), "weight", 0, 0.2f);
                 float *c = fenced(o.size), *y = fenced(o.size), *apart = fenced(o.size);
-                const struct gemm p = {.tb = true,
-                                       .m = m,
-                                       .n = n,
-                                       .k = k,
-                                       .alpha = 1,
-                                       .a = x,
-                                       .lda = k,
-                                       .b = w,
-                                       .ldb = k,
-                                       .c = c,
-                                       .ldc = n,
-                                       .threads = threads,
-                                       .room = g.room};
+                struct gemm p = by_weights(&g, m, n, k, x, c);
+                p.b = w;
                 struct act f = act_of(&o, apart, WITH_BIAS | WITH_ADD);
                 f.x = c;
                 g.ops.gemm(&p);

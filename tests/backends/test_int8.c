@@ -3,6 +3,7 @@
  * Products of rows of q8 by every kernel for them: every sum within its bound of the reference, of
  * shapes around blocks, tiles, few rows and steps of k, packed and in place. */
 #include "harness/check/op_bounds.h"
+#include "tests/support/kernel/by_weights.h"
 #include "tests/support/open_engine.h"
 #include "variants/backends/simd/simd.h"
 #include "variants/base/cpu.h"
@@ -123,23 +124,12 @@ static void expect_sums_of(const struct sizes *s)
     for (size_t i = 0; i < ARRAY_LEN(kernels); i++)
         for (enum elem elem = ELEM_Q8; elem < ELEM_COUNT && can_run(&kernels[i], s); elem++) {
             narrow_weights(elem, w, b, s);
-            for (int packs = 0; packs < 2; packs++)
-                expect_sums(&kernels[i], &ref,
-                            (struct gemm){.tb = true,
-                                          .m = s->m,
-                                          .n = s->n,
-                                          .k = s->k,
-                                          .alpha = 0.5f,
-                                          .beta = packs ? 0 : -0.75f,
-                                          .a = a,
-                                          .lda = s->k,
-                                          .ldb = s->k,
-                                          .elem = elem,
-                                          .b_narrow = w,
-                                          .quantises = true,
-                                          .ldc = s->n,
-                                          .threads = 1 + (s->m + s->n) % 2},
-                            packs, old);
+            for (int packs = 0; packs < 2; packs++) {
+                struct gemm p = by_weights(&ref, s->m, s->n, s->k, a, NULL);
+                p.alpha = 0.5f, p.beta = packs ? 0 : -0.75f, p.threads = 1 + (s->m + s->n) % 2;
+                p.elem = elem, p.b_narrow = w, p.quantises = true;
+                expect_sums(&kernels[i], &ref, p, packs, old);
+            }
         }
 }
 
@@ -189,20 +179,8 @@ static void expect_by_bytes(const struct kernels *kernel, enum elem elem, const 
         a[i] = i % k % 32 == 0 ? 127 * 0x1p-7f : (float)(i * 37 % 201 - 100) * 0x1p-7f;
     rng_normal(b, (size_t)(n * k), 1, rng_stream("b"), 0.5f, 1);
     narrow_weights(elem, w, b, s);
-    struct gemm p = {.tb = true,
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .alpha = 1,
-                     .a = a,
-                     .lda = k,
-                     .ldb = k,
-                     .elem = elem,
-                     .b_narrow = w,
-                     .quantises = true,
-                     .c = c,
-                     .ldc = n,
-                     .threads = 1 + (m + n) % 2}; /* several read W as one stream */
+    struct gemm p = by_weights(&(struct engine){.threads = 1 + (m + n) % 2}, m, n, k, a, c);
+    p.elem = elem, p.b_narrow = w, p.quantises = true; /* several threads read W as one stream */
     const size_t floats = kernel->packed_floats(&p);
     float *const packed = room(floats + 1, sizeof(*packed));
     p.room = kept(aligned_alloc(64, (size_t)p.threads * kernel->room()));

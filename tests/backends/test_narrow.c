@@ -3,6 +3,7 @@
  * Products with narrow weights round exactly where and as elem.h says: products of one term, whose
  * result is the operand itself, bit for bit. Sums are in harness/check/op_products.c. */
 #include "tests/support/every_backend.h"
+#include "tests/support/kernel/by_weights.h"
 #include "tests/support/open_engine.h"
 #include "variants/base/elem.h"
 
@@ -36,21 +37,11 @@ static void expect_rounded(const struct engine *g, const float *a, int n, int ro
     const uint16_t one = bf16_of(1);
     float *const c = room((size_t)n, sizeof(*c));
 
-    for (int at = 0; at < n; at += rows)
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = min_int(rows, n - at),
-                                   .n = 1,
-                                   .k = 1,
-                                   .alpha = 1,
-                                   .a = a + at,
-                                   .lda = 1,
-                                   .ldb = 1,
-                                   .elem = ELEM_BF16,
-                                   .b_narrow = &one,
-                                   .c = c + at,
-                                   .ldc = 1,
-                                   .threads = 1,
-                                   .room = g->room});
+    for (int at = 0; at < n; at += rows) {
+        struct gemm p = by_weights(g, min_int(rows, n - at), 1, 1, a + at, c + at);
+        p.elem = ELEM_BF16, p.b_narrow = &one;
+        g->ops.gemm(&p);
+    }
     for (int i = 0; i < n; i++) {
         const float want = bf16_float(bf16_of(a[i]));
         cr_assert(same(c[i], want), "%s, %d rows: %a for %a, not %a", g->backend->name, rows,
@@ -96,21 +87,11 @@ TEST_EACH(int *b, narrow, weights_are_widened, every_narrow_backend(), .timeout 
         for (int p = 0; p < K; p++)
             eye[p][p] = 1;
         for (int rows = FEW; rows <= K; rows += K - FEW) {
-            for (int at = 0; at < K; at += rows)
-                g.ops.gemm(&(struct gemm){.tb = true,
-                                          .m = min_int(rows, K - at),
-                                          .n = N,
-                                          .k = K,
-                                          .alpha = 1,
-                                          .a = eye[at],
-                                          .lda = K,
-                                          .ldb = K,
-                                          .elem = elem,
-                                          .b_narrow = weights,
-                                          .c = c[at],
-                                          .ldc = N,
-                                          .threads = 1,
-                                          .room = g.room});
+            for (int at = 0; at < K; at += rows) {
+                struct gemm x = by_weights(&g, min_int(rows, K - at), N, K, eye[at], c[at]);
+                x.elem = elem, x.b_narrow = weights;
+                g.ops.gemm(&x);
+            }
             for (int p = 0; p < K; p++)
                 for (int j = 0; j < N; j++)
                     cr_assert_eq(c[p][j], wide[j][p], "%s %s, %d rows: %a at %d,%d, not %a",
@@ -155,21 +136,9 @@ TEST_EACH(int *b, narrow, rows_are_quantised, every_narrow_backend(), .timeout =
     for (int rows = 1; rows <= ROWS; rows = rows == ROWS ? ROWS + 1 : min_int(3 * rows, ROWS))
         for (int at = 0; at < ROWS; at += rows) {
             const int m = min_int(rows, ROWS - at);
-            g.ops.gemm(&(struct gemm){.tb = true,
-                                      .m = m,
-                                      .n = K,
-                                      .k = K,
-                                      .alpha = 1,
-                                      .a = a + at * K,
-                                      .lda = K,
-                                      .ldb = K,
-                                      .elem = ELEM_Q8,
-                                      .b_narrow = weights,
-                                      .quantises = true,
-                                      .c = c + at * K,
-                                      .ldc = K,
-                                      .threads = 1,
-                                      .room = g.room});
+            struct gemm x = by_weights(&g, m, K, K, a + at * K, c + at * K);
+            x.elem = ELEM_Q8, x.b_narrow = weights, x.quantises = true;
+            g.ops.gemm(&x);
             for (int i = at; i < at + m; i++) {
                 struct q8_block row[BLOCKS];
                 q8_round_row(row, a + i * K, K);

@@ -3,6 +3,7 @@
  * oneDNN's products with an epilogue, and its layer norm: by the primitive only where it should be,
  * and by one for several threads. Their numbers: tests/check/test_op_cases.c. */
 #include "tests/support/kernel/attn_case.h"
+#include "tests/support/kernel/by_weights.h"
 #include "tests/support/kernel/fenced.h"
 #include "variants/backends/backend.h"
 
@@ -36,18 +37,7 @@ static struct fused make_fused(const int *shape)
 /* y, in c or elsewhere. */
 static const float *run(const struct engine *g, struct fused *x, int form, bool in_c)
 {
-    const struct gemm p = {.tb = true,
-                           .m = x->m,
-                           .n = x->n,
-                           .k = x->k,
-                           .alpha = 1,
-                           .a = x->a,
-                           .lda = x->k,
-                           .b = x->b,
-                           .ldb = x->k,
-                           .c = x->c,
-                           .ldc = x->n,
-                           .threads = g->threads};
+    struct gemm p = by_weights(g, x->m, x->n, x->k, x->a, x->c);
     const struct act after = {.kind = form & RELU ? ACT_RELU : ACT_NONE,
                               .y = in_c ? x->c : x->y,
                               .x = x->c,
@@ -57,6 +47,7 @@ static const float *run(const struct engine *g, struct fused *x, int form, bool 
                               .n = x->n,
                               .threads = g->threads};
 
+    p.b = x->b;
     engine_gemm_act(g, &p, &after);
     return after.y;
 }

@@ -160,41 +160,22 @@ Test(elem, a_row_with_what_is_not_finite_has_no_numbers)
     cr_expect(isnan(row[0].scale));
 }
 
-Test(elem, q8_of_zeros_and_of_what_is_not_finite)
-{
-    struct q8_block block[2];
-    float x[2 * Q8_BLOCK] = {0}, got[2 * Q8_BLOCK];
-
-    x[3] = FLT_MIN; /* its step would be subnormal */
-    x[Q8_BLOCK] = 2;
-    elem_narrow(ELEM_Q8, block, x, 2 * Q8_BLOCK);
-    cr_expect_eq(block[0].scale, 0.0f);
-    elem_widen(ELEM_Q8, got, block, 0, 2 * Q8_BLOCK);
-    cr_expect_eq(got[3], 0.0f);
-    x[5] = NAN;
-    x[Q8_BLOCK + 9] = INFINITY;
-    elem_narrow(ELEM_Q8, block, x, 2 * Q8_BLOCK);
-    elem_widen(ELEM_Q8, got, block, 0, 2 * Q8_BLOCK);
-    for (int i = 0; i < 2 * Q8_BLOCK; i++)
-        cr_expect(isnan(got[i]));
-}
-
 /* ---- q4 -------------------------------------------------------------------------------------- */
 
-static double squares_left(const float *x, int n)
+static double squares_left(enum elem elem, const float *x, int n)
 {
-    struct q4_block block[4];
+    struct q4_1_block block[4];
     float got[4 * Q8_BLOCK];
     double sum = 0;
 
     memset(block, 0x55, sizeof(block));
-    elem_narrow(ELEM_Q4, block, x, n);
-    elem_widen(ELEM_Q4, got, block, 0, n);
+    elem_narrow(elem, block, x, n);
+    elem_widen(elem, got, block, 0, n);
     for (int i = 0; i < n; i++)
         sum += ((double)got[i] - (double)x[i]) * ((double)got[i] - (double)x[i]);
-    for (int i = n; i % Q8_BLOCK; i++) {
+    for (int i = n; elem == ELEM_Q4 && i % Q8_BLOCK; i++) {
         struct q8_block of;
-        elem_block(ELEM_Q4, &of, block, i / Q8_BLOCK);
+        elem_block(elem, &of, block, i / Q8_BLOCK);
         cr_expect_eq(of.q[i % Q8_BLOCK], 0);
     }
     return sum;
@@ -229,7 +210,7 @@ Test(elem, q4_is_nearer_than_without_a_search)
     for (int seed = 0; seed < 200; seed++) {
         const int n = lengths[seed % 6];
         rng_normal(x, (size_t)n, (uint64_t)seed, 1, 0, ldexpf(1, seed % 40 - 20));
-        const double left = squares_left(x, n), plain = squares_left_of_q4_0(x, n);
+        const double left = squares_left(ELEM_Q4, x, n), plain = squares_left_of_q4_0(x, n);
         double squares = 0; /* whose scale is rounded to float */
         for (int i = 0; i < n; i++)
             squares += (double)x[i] * (double)x[i];
@@ -264,31 +245,7 @@ Test(elem, q4_of_its_own_numbers)
     }
 }
 
-Test(elem, q4_of_zeros_and_of_what_is_not_finite)
-{
-    float x[2 * Q8_BLOCK] = {[3] = FLT_MIN, [Q8_BLOCK + 9] = INFINITY}, got[2 * Q8_BLOCK];
-    struct q4_block block[2];
-
-    elem_narrow(ELEM_Q4, block, x, 2 * Q8_BLOCK);
-    elem_widen(ELEM_Q4, got, block, 0, 2 * Q8_BLOCK);
-    for (int i = 0; i < Q8_BLOCK; i++)
-        cr_expect(got[i] == 0 && isnan(got[Q8_BLOCK + i]));
-}
-
 /* ---- q4_1 ------------------------------------------------------------------------------------ */
-
-static double squares_left_of(enum elem elem, const float *x, int n)
-{
-    struct q4_1_block block[4];
-    float got[4 * Q8_BLOCK];
-    double sum = 0;
-
-    elem_narrow(elem, block, x, n);
-    elem_widen(elem, got, block, 0, n);
-    for (int i = 0; i < n; i++)
-        sum += ((double)got[i] - (double)x[i]) * ((double)got[i] - (double)x[i]);
-    return sum;
-}
 
 /* By steps from the least number to the greatest. */
 static double squares_left_of_ends(const float *x, int n)
@@ -329,7 +286,7 @@ Test(elem, q4_1_is_nearer_than_its_beginnings)
             x[i] += (float)(seed % 5) * deviation;
             squares += (double)x[i] * (double)x[i];
         }
-        const double left = squares_left_of(ELEM_Q4_1, x, n), q4 = squares_left(x, n);
+        const double left = squares_left(ELEM_Q4_1, x, n), q4 = squares_left(ELEM_Q4, x, n);
         const double ends = squares_left_of_ends(x, n), slack = squares * 0x1p-40;
         cr_expect(left <= q4 * (1 + 1e-5) + slack, "%d: %g, %g", seed, left, q4);
         cr_expect(left <= ends * (1 + 1e-5) + slack, "%d: %g, %g", seed, left, ends);
@@ -386,18 +343,28 @@ Test(elem, blocks_of_gguf_stay_what_they_are)
         }
 }
 
-Test(elem, q4_1_of_equal_numbers_and_of_what_is_not_finite)
+/* A step that would be subnormal is 0; one number that is not finite leaves none of its block. */
+Test(elem, blocks_of_equal_numbers_and_of_what_is_not_finite)
 {
-    float x[3 * Q8_BLOCK] = {[3] = FLT_MIN / 2, [2 * Q8_BLOCK + 9] = INFINITY};
-    float got[3 * Q8_BLOCK];
-    struct q4_1_block block[3];
+    static const struct {
+        enum elem elem;
+        float tiny;
+    } cases[] = {{ELEM_Q8, FLT_MIN}, {ELEM_Q4, FLT_MIN}, {ELEM_Q4_1, FLT_MIN / 2}};
+    enum { N = 4 * Q8_BLOCK };
 
-    for (int i = Q8_BLOCK; i < 2 * Q8_BLOCK; i++)
-        x[i] = 0.1f;
-    elem_narrow(ELEM_Q4_1, block, x, 3 * Q8_BLOCK);
-    elem_widen(ELEM_Q4_1, got, block, 0, 3 * Q8_BLOCK);
-    for (int i = 0; i < Q8_BLOCK; i++)
-        cr_expect(got[i] == 0 && got[Q8_BLOCK + i] == 0.1f && isnan(got[2 * Q8_BLOCK + i]));
+    for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
+        float x[N] = {[3] = cases[k].tiny, [2 * Q8_BLOCK + 9] = INFINITY, [N - 1] = NAN}, got[N];
+        unsigned char blocks[4 * sizeof(struct q8_block)];
+        for (int i = Q8_BLOCK; i < 2 * Q8_BLOCK; i++)
+            x[i] = 0.1f;
+        elem_narrow(cases[k].elem, blocks, x, N);
+        elem_widen(cases[k].elem, got, blocks, 0, N);
+        for (int i = 0; i < Q8_BLOCK; i++)
+            cr_expect(got[i] == 0 && fabsf(got[Q8_BLOCK + i] - 0.1f) <= 0x1p-24f &&
+                          (cases[k].elem != ELEM_Q4_1 || got[Q8_BLOCK + i] == 0.1f) &&
+                          isnan(got[2 * Q8_BLOCK + i]) && isnan(got[3 * Q8_BLOCK + i]),
+                      "%s: %d", elem_name[cases[k].elem], i);
+    }
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */

@@ -277,17 +277,12 @@ static void open_in(struct problem *p, const struct list *list, const char *back
     p->r.d_x = p->d_x;
     p->r.d_values = p->d_values;
     p->r.scratch = p->scratch;
+    kept_copy(p, sizeof(*p));
 }
 
 static void open_problem(struct problem *p, const struct list *list, const char *backend)
 {
     open_in(p, list, backend, ELEM_F32);
-}
-
-static void close_problem(struct problem *p)
-{
-    params_free(&p->p);
-    arena_release(&p->a);
 }
 
 static double scalar_of(void *ctx)
@@ -334,7 +329,6 @@ Test(steps, rates_beyond_float)
         cr_expect_eq(p.d_x[i], 0, "%d: %g", i, (double)p.d_x[i]);
     for (size_t i = 0; i < p.p.v[0].n; i++)
         cr_expect_eq(p.p.v[0].grad[i], 0);
-    close_problem(&p);
 }
 
 TEST_EACH(int *b, steps, gradients, every_backend(), .timeout = 120)
@@ -359,7 +353,6 @@ TEST_EACH(int *b, steps, gradients, every_backend(), .timeout = 120)
             memcpy(grad, i < 0 ? p.d_x : p.p.v[i].grad, m * sizeof(float));
             expect_gradient_aside(&f, what, at, grad, m, 256 * U, 2 * f.noise / f.step);
         }
-        close_problem(&p);
     }
 }
 
@@ -406,7 +399,6 @@ Test(steps, segments)
             half.r.position += rows;
             from += rows;
         }
-        close_problem(&whole), close_problem(&half);
     }
 }
 
@@ -441,7 +433,6 @@ TEST_EACH(int *b, steps, need_no_more_room_than_they_say, every_backend())
             cr_expect_arr_eq(live.r.after[i], want, state, "%s, %s", lists[k].name,
                              live.t.state[i].name);
         }
-        close_problem(&kept), close_problem(&live);
     }
 }
 
@@ -528,7 +519,6 @@ TEST_EACH(int *b, steps, recurrences_round, every_backend())
                          steps_matrix(&want.t, &want.r, want.t.result).at,
                          sizeof(float) * (size_t)(ROWS * want.t.value[want.t.result].width),
                          "%s, case %zu", backends[*b]->name, k);
-        close_problem(&got), close_problem(&want);
     }
 }
 

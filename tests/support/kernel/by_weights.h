@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For tests of products: c [m,n] = a [m,k] times weights [n,k], without gaps; which weights is left
+ * to say. */
+#pragma once
+
+#include "variants/backends/backend.h"
+
+static inline struct gemm by_weights(const struct engine *g, int m, int n, int k, const float *a,
+                                     float *c)
+{
+    return (struct gemm){.tb = true,
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .alpha = 1,
+                         .a = a,
+                         .lda = k,
+                         .ldb = k,
+                         .c = c,
+                         .ldc = n,
+                         .threads = g->threads,
+                         .room = g->room};
+}
