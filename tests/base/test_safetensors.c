@@ -2,6 +2,7 @@
  *
  * Safetensors files: what is written is read back bit for bit or not at all, the golden files open,
  * and numbers in metadata are read strictly. Hostile files have their own suite. */
+#include "tests/support/loaded.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/base/safetensors.h"
 
@@ -73,13 +74,11 @@ Test(safetensors, round_trip)
 Test(safetensors, nothing_is_a_file_too)
 {
     const char *const path = in_folder("file");
-    struct safetensors s;
 
     MUST(safetensors_write(path, NULL, 0, NULL, 0, &failure));
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     cr_expect_eq(s.n_tensors, 0);
     cr_expect_eq(s.n_meta, 0);
-    safetensors_close(&s);
 }
 
 /* Each golden file opens, has the kind in its metadata, and survives a rewrite. */
@@ -90,12 +89,11 @@ Test(safetensors, golden_files)
 
     cr_assert_eq(glob("tests/golden/*.safetensors", 0, NULL, &found), 0, "run from the top folder");
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        struct safetensors s, copy;
+        const struct safetensors s = tensors_of(found.gl_pathv[i]);
         char want[160];
         int batch;
         double tolerance;
 
-        MUST(safetensors_open(&s, found.gl_pathv[i], &failure));
         const char *name = safetensors_meta(&s, "name");
         snprintf(want, sizeof(want), "tests/golden/%s.safetensors", name ? name : "(none)");
         cr_expect_str_eq(found.gl_pathv[i], want);
@@ -107,13 +105,11 @@ Test(safetensors, golden_files)
 
         MUST(safetensors_write(path, s.tensors, s.n_tensors, (const char *const *)s.meta, s.n_meta,
                                &failure));
-        MUST(safetensors_open(&copy, path, &failure));
+        const struct safetensors copy = tensors_of(path);
         expect_same_tensors(&copy, s.tensors, s.n_tensors);
         cr_assert_eq(copy.n_meta, s.n_meta);
         for (int m = 0; m < 2 * s.n_meta; m++)
             cr_expect_str_eq(copy.meta[m], s.meta[m]);
-        safetensors_close(&copy);
-        safetensors_close(&s);
     }
     globfree(&found);
 }
@@ -126,17 +122,15 @@ Test(safetensors, header_in_another_order)
     const uint64_t length = round_up(strlen(header), 8);
     const int32_t data[] = {5, 6, 7};
     char file[512];
-    struct safetensors s;
 
     memcpy(file, &length, sizeof(length));
     snprintf(file + 8, sizeof(file) - 8, "%-*s", (int)length, header);
     memcpy(file + 8 + length, data, sizeof(data));
     folder_put("file", file, 8 + length + sizeof(data));
-    MUST(safetensors_open(&s, in_folder("file"), &failure));
+    const struct safetensors s = tensors_of(in_folder("file"));
     cr_expect_str_eq(s.tensors[0].name, "b");
     cr_expect_arr_eq(safetensors_find(&s, "a")->data, data, 8);
     cr_expect_arr_eq(safetensors_find(&s, "b")->data, data + 2, 4);
-    safetensors_close(&s);
 }
 
 /* ---- numbers in metadata ------------------------------------------------------------------ */
@@ -216,12 +210,8 @@ Test(safetensors, real_numbers)
 
 static void expect_not_written(const char *path, const char *const *meta, const char *part)
 {
-    struct err e = {""};
-
-    cr_expect_eq(safetensors_write(path, sample, ARRAY_LEN(sample), meta, 1, &e), E_IO);
-    cr_expect_not_null(strstr(e.msg, path), "\"%s\" does not name %s", e.msg, path);
-    cr_expect_not_null(strstr(e.msg, part), "\"%s\" does not say %s", e.msg, part);
-    cr_expect_not_null(strstr(e.msg, "  -> "), "\"%s\" does not say what to do", e.msg);
+    REFUSED(safetensors_write(path, sample, ARRAY_LEN(sample), meta, 1, &failure), E_IO, path, part,
+            "  -> ");
 }
 
 Test(safetensors, failed_write_leaves_no_trace)
@@ -241,28 +231,24 @@ Test(safetensors, full_disk_keeps_the_old_file)
 {
     const struct rlimit small = {.rlim_cur = 200, .rlim_max = 200};
     const char *const path = in_folder("file");
-    struct safetensors s;
 
     MUST(safetensors_write(path, sample, 1, NULL, 0, &failure));
     cr_assert_neq(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
     expect_not_written(path, sample_meta, "cannot write: File too large");
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     expect_same_tensors(&s, sample, 1);
-    safetensors_close(&s);
 }
 
 /* A reader that has a file open keeps the old bytes while a new one takes its name. */
 Test(safetensors, open_file_can_be_replaced)
 {
     const char *const path = in_folder("file");
-    struct safetensors s;
 
     MUST(safetensors_write(path, sample, 2, NULL, 0, &failure));
-    MUST(safetensors_open(&s, path, &failure));
+    const struct safetensors s = tensors_of(path);
     MUST(safetensors_write(path, sample, 1, NULL, 0, &failure));
     expect_same_tensors(&s, sample, 2);
-    safetensors_close(&s);
 }
 
 Test(safetensors, tensor_that_contradicts_itself_stops, .signal = SIGABRT)

@@ -248,26 +248,19 @@ Test(kv_heads, option_reaches_the_cell_and_its_line)
 
 Test(kv_heads, option_must_divide)
 {
-    struct options o;
     struct plan p;
 
-    cr_assert_eq(options_parse_line(&o, "--variant xl --backend ref --kv-heads 3", &failure), OK);
-    cr_expect_eq(plan_asked(&p, &o, &failure), E_USAGE);
-    cr_expect_str_eq(failure.msg, "xl: --kv-heads 3 does not divide --heads 8  -> use a divisor");
-    options_free(&o);
+    REFUSED(try_plan(&p, "--variant xl --backend ref --kv-heads 3", &failure), E_USAGE,
+            "xl: --kv-heads 3 does not divide --heads 8  -> use a divisor");
 }
 
 /* Recurrent mixers have a state per head: alone they refuse it, among others they keep theirs. */
 Test(kv_heads, option_is_for_attention)
 {
-    struct options o;
     struct plan p;
 
-    cr_assert_eq(options_parse_line(&o, "-V gla -b ref --seq 4 --mem 0 --kv-heads 2", &failure),
-                 OK);
-    REFUSED(plan_asked(&p, &o, &failure), E_USAGE, "gla");
-    options_free(&o);
-    must_plan(&p, &o, "-V gla,rope -b ref --seq 4 --mem 0 --kv-heads 2");
+    REFUSED(try_plan(&p, "-V gla -b ref --seq 4 --mem 0 --kv-heads 2", &failure), E_USAGE, "gla");
+    p = planned("-V gla,rope -b ref --seq 4 --mem 0 --kv-heads 2");
     cr_assert_eq(p.n, 2);
     cr_expect_eq(p.cases[0].config.kv_heads, 8);
     cr_expect_eq(p.cases[1].config.kv_heads, 2);

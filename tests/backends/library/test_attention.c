@@ -62,10 +62,9 @@ Test(library_attention, defaults)
 {
     struct ba_engine *const engine = library_engine("ref", 0);
     struct ba_attention a = plain();
-    char why[256] = "?";
 
     fill();
-    expect_status(ba_attention_forward(engine, &a, why, sizeof(why)), BA_OK, why, "defaults");
+    ANSWERS(BA_OK, "defaults", ba_attention_forward, engine, &a);
     memcpy(floats[10], floats[3], sizeof(floats[3]));
     a.scale = 1 / sqrtf(DH);
     a.Hkv = H;
@@ -191,11 +190,9 @@ Test(library_attention, queries_that_see_no_key)
         struct ba_attention a = plain();                                                           \
         struct ba_attention_grad d = plain_grad();                                                 \
         struct ba_mask m = {.size = sizeof(m)}, *const mask = &m;                                  \
-        char why[256] = "?";                                                                       \
         (void)d, (void)mask;                                                                       \
         __VA_ARGS__;                                                                               \
-        expect_status(ba_attention_backward(engine, &a, &d, why, sizeof(why)), BA_ARGUMENT, why,   \
-                      #__VA_ARGS__);                                                               \
+        ANSWERS(BA_ARGUMENT, #__VA_ARGS__, ba_attention_backward, engine, &a, &d);                 \
     } while (0)
 
 Test(library_attention, refuses_what_has_no_meaning)
@@ -295,12 +292,10 @@ Test(library_attention, structs_of_later_versions)
         struct ba_attention a;
         void *later;
     } x = {plain(), NULL};
-    char why[256] = "?";
 
     fill();
     x.a.size = sizeof(x);
-    expect_status(ba_attention_forward(engine, &x.a, why, sizeof(why)), BA_OK, why, "a null");
+    ANSWERS(BA_OK, "a null", ba_attention_forward, engine, &x.a);
     x.later = &x;
-    expect_status(ba_attention_forward(engine, &x.a, why, sizeof(why)), BA_UNSUPPORTED, why,
-                  "a member that is not known");
+    ANSWERS(BA_UNSUPPORTED, "a member that is not known", ba_attention_forward, engine, &x.a);
 }

@@ -34,21 +34,20 @@ Test(library_engine, refuses_what_cannot_be_opened)
 {
     struct ba_engine_options o = {.size = sizeof(o)};
     struct ba_engine *engine = (struct ba_engine *)&o;
-    char why[256] = "?";
 
-    expect_status(ba_engine_open(NULL, &o, why, sizeof(why)), BA_ARGUMENT, why, "no handle");
-    expect_status(ba_engine_open(&engine, NULL, why, sizeof(why)), BA_ARGUMENT, why, "no options");
+    ANSWERS(BA_ARGUMENT, "no handle", ba_engine_open, NULL, &o);
+    ANSWERS(BA_ARGUMENT, "no options", ba_engine_open, &engine, NULL);
     cr_expect_null(engine);
     o.threads = -1;
-    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_ARGUMENT, why, "-1 threads");
+    ANSWERS(BA_ARGUMENT, "-1 threads", ba_engine_open, &engine, &o);
     o.threads = 1025;
-    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_ARGUMENT, why, "1025 threads");
+    ANSWERS(BA_ARGUMENT, "1025 threads", ba_engine_open, &engine, &o);
     o.threads = 1;
     o.backend = "nosuch";
-    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_UNSUPPORTED, why, "nosuch");
+    ANSWERS(BA_UNSUPPORTED, "nosuch", ba_engine_open, &engine, &o);
     o.backend = NULL;
     o.size = 4;
-    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_ARGUMENT, why, "size 4");
+    ANSWERS(BA_ARGUMENT, "size 4", ba_engine_open, &engine, &o);
 }
 
 /* Levels above that of the CPU exist, and are refused. */
@@ -56,13 +55,11 @@ Test(library_engine, refuses_instructions_that_are_not_here)
 {
     struct ba_engine_options o = {.size = sizeof(o)};
     struct ba_engine *engine;
-    char why[256] = "?";
 
     for (int i = 0; backends[i]; i++)
         if (backends[i]->adds == ELEM_F32 && backends[i]->needs > cpu_isa_unmasked()) {
             o.backend = backends[i]->name;
-            expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_UNSUPPORTED, why,
-                          o.backend);
+            ANSWERS(BA_UNSUPPORTED, o.backend, ba_engine_open, &engine, &o);
         }
 }
 
@@ -82,13 +79,12 @@ Test(library_engine, without_memory)
                                    .k = x,
                                    .v = x,
                                    .o = x};
-    char why[256] = "?";
 
     if (SANITIZED || getenv("QEMU_LD_PREFIX"))
         cr_skip_test("sanitizers and emulators need the address space");
     setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)1 << 30, (rlim_t)1 << 30});
-    expect_status(ba_engine_open(&engine, &o, why, sizeof(why)), BA_MEMORY, why, "1024 stacks");
+    ANSWERS(BA_MEMORY, "1024 stacks", ba_engine_open, &engine, &o);
     cr_expect_null(engine);
-    expect_status(ba_attention_forward(one, &a, why, sizeof(why)), BA_MEMORY, why, "scores");
+    ANSWERS(BA_MEMORY, "scores", ba_attention_forward, one, &a);
     ba_engine_close(one);
 }

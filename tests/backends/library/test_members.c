@@ -81,10 +81,9 @@ static void attend(struct ba_engine *engine, const struct ba_attention *a, struc
                    const char *what)
 {
     static double nothing[OUT];
-    char why[256] = "?";
 
     nothing_written(&out);
-    expect_status(ba_attention_forward(engine, a, why, sizeof(why)), BA_OK, why, what);
+    ANSWERS(BA_OK, what, ba_attention_forward, engine, a);
     judge(a);
     for (int i = 0; i < OUT; i++)
         nothing[i] = NAN;
@@ -145,7 +144,6 @@ static void expect_gradients(struct ba_engine *engine, const struct ba_attention
     };
 #undef OPERAND
     float *d[ARRAY_LEN(all)];
-    char why[256] = "?";
 
     for (size_t n = 0; n < ARRAY_LEN(all); n++) {
         d[n] = all[n].x && !(n < 2 && a->no_content) ? grads[n] : NULL;
@@ -174,7 +172,7 @@ static void expect_gradients(struct ba_engine *engine, const struct ba_attention
                                         .d_sink_v = d[13],
                                         .d_sink_logit = d[14],
                                         .d_fade = a->fade && !shared ? d_sums : NULL};
-    expect_status(ba_attention_backward(engine, a, &g, why, sizeof(why)), BA_OK, why, what);
+    ANSWERS(BA_OK, what, ba_attention_backward, engine, a, &g);
     for (size_t n = 0; n < ARRAY_LEN(all); n++)
         if (n < 15 ? d[n] != NULL : g.d_fade != NULL)
             expect_gradient(&all[n], loss, a, what);
@@ -212,10 +210,8 @@ static void expect_gradients(struct ba_engine *engine, const struct ba_attention
     do {                                                                                           \
         struct ba_mask m;                                                                          \
         struct ba_attention a = fresh(&m);                                                         \
-        char why[256] = "?";                                                                       \
         __VA_ARGS__;                                                                               \
-        expect_status(ba_attention_forward(engine, &a, why, sizeof(why)), BA_ARGUMENT, why,        \
-                      #member);                                                                    \
+        ANSWERS(BA_ARGUMENT, #member, ba_attention_forward, engine, &a);                           \
         row_of(&rows, offsetof(struct of, member), sizeof(((struct of *)0)->member));              \
     } while (0)
 

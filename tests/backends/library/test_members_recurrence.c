@@ -65,10 +65,9 @@ static void judge(const struct ba_recurrence *r)
 static void recur(struct ba_engine *engine, const struct ba_recurrence *r, struct written *w,
                   const char *what)
 {
-    char why[256] = "?";
 
     nothing_written(&out);
-    expect_status(ba_recurrence_forward(engine, r, why, sizeof(why)), BA_OK, why, what);
+    ANSWERS(BA_OK, what, ba_recurrence_forward, engine, r);
     judge(r);
     for (int i = 0; i < OUT && !r->s1; i++)
         want[1][i] = NAN;
@@ -133,14 +132,13 @@ static void expect_gradients(struct ba_engine *engine, const struct ba_recurrenc
     };
 #undef ROWS
     const struct ba_recurrence_grad g = grads_of(r);
-    char why[256] = "?";
 
     for (int n = 0; n < OPERANDS; n++) {
         all[n].d = all[n].x ? grads[n] : NULL;
         for (int x = 0; x < SIZE; x++)
             grads[n][x] = all[n].added ? (float)START : GUARD_VALUE;
     }
-    expect_status(ba_recurrence_backward(engine, r, &g, why, sizeof(why)), BA_OK, why, what);
+    ANSWERS(BA_OK, what, ba_recurrence_backward, engine, r, &g);
     for (int n = 0; n < OPERANDS; n++)
         if (all[n].x)
             expect_gradient(&all[n], loss, r, what);
@@ -170,10 +168,8 @@ static void expect_gradients(struct ba_engine *engine, const struct ba_recurrenc
 #define REFUSED(member, ...)                                                                       \
     do {                                                                                           \
         struct ba_recurrence r = fresh();                                                          \
-        char why[256] = "?";                                                                       \
         __VA_ARGS__;                                                                               \
-        expect_status(ba_recurrence_forward(engine, &r, why, sizeof(why)), BA_ARGUMENT, why,       \
-                      #member);                                                                    \
+        ANSWERS(BA_ARGUMENT, #member, ba_recurrence_forward, engine, &r);                          \
         row_of(&rows, offsetof(struct ba_recurrence, member), sizeof(r.member));                   \
     } while (0)
 

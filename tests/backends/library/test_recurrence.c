@@ -124,12 +124,11 @@ Test(library_recurrence, without_queries)
     struct arrays x = made();
     struct ba_recurrence r = call_of(&x, 1), split = r;
     float *const halves = room(MOST, sizeof(*halves));
-    char why[256] = "?";
 
     r.s0 = split.s0 = x.in[S0], r.s1 = x.s1, split.s1 = halves;
     r.L = 0, r.M = T, r.q.at = NULL, r.o = NULL;
-    expect_status(ba_recurrence_forward(engine, &r, why, sizeof(why)), BA_OK, why, "all keys");
-    expect_status(ba_recurrence_forward(engine, &split, why, sizeof(why)), BA_OK, why, "queries");
+    ANSWERS(BA_OK, "all keys", ba_recurrence_forward, engine, &r);
+    ANSWERS(BA_OK, "queries", ba_recurrence_forward, engine, &split);
     for (int e = 0; e < B * HS * DK * DV; e++)
         cr_expect_leq(fabs((double)(x.s1[e] - halves[e])), 3e-5);
 }

@@ -158,34 +158,33 @@ static void change_tensor(const char *name, const char *renamed, const char *ret
     published_put_header("model.safetensors", header, &b, data);
 }
 
-Test(published, tensors_that_are_not_needed)
+Test(published, tensors_with_other_names_and_types)
 {
-    published_copy("llama_gqa_bf16");
-    change_tensor("model.norm.weight", "model.norm.wait", NULL);
-    published_refused("missing", "model.norm.weight");
-    published_copy("gpt2_plain"); /* a mask by its name, without its dot a stranger */
-    change_tensor("h.0.attn.bias", "h.0.xattn.bias", NULL);
-    published_refused("a stranger", "h.0.xattn.bias");
-    published_copy("gpt2_plain");
-    change_tensor("h.0.attn.bias", "h.0.rotary_emb.inv_freq", NULL);
-    published_accepted("a buffer");
-    published_copy("gpt2_plain");
-    change_tensor("h.0.attn.bias", "transformer.ln_f.weight", NULL);
-    published_refused("with a prefix that the others do not have", "transformer.ln_f.weight");
-    published_copy("gpt2_plain"); /* tied, and of no such shape */
-    change_tensor("h.0.attn.bias", "lm_head.weight", NULL);
-    published_refused("a tied output", "ties \"lm_head.weight\" to \"wte.weight\", which has other "
-                                       "sizes");
-}
+    static const struct {
+        const char *base, *name, *renamed, *retyped, *says; /* NULL: it is accepted */
+    } rows[] = {
+        {"llama_gqa_bf16", "model.norm.weight", "model.norm.wait", NULL, "model.norm.weight"},
+        /* a mask by its name, without its dot a stranger */
+        {"gpt2_plain", "h.0.attn.bias", "h.0.xattn.bias", NULL, "h.0.xattn.bias"},
+        {"gpt2_plain", "h.0.attn.bias", "h.0.rotary_emb.inv_freq", NULL, NULL},
+        /* with a prefix that the others do not have */
+        {"gpt2_plain", "h.0.attn.bias", "transformer.ln_f.weight", NULL, "transformer.ln_f.weight"},
+        /* tied, and of no such shape */
+        {"gpt2_plain", "h.0.attn.bias", "lm_head.weight", NULL,
+         "ties \"lm_head.weight\" to \"wte.weight\", which has other sizes"},
+        {"gpt2_plain", "ln_f.weight", NULL, "I32", "ln_f.weight"},
+        {"gpt2_plain", "h.0.attn.bias", NULL, "F8_E4M3", NULL},
+    };
 
-Test(published, types)
-{
-    published_copy("gpt2_plain");
-    change_tensor("ln_f.weight", NULL, "I32");
-    published_refused("whole numbers", "ln_f.weight");
-    published_copy("gpt2_plain");
-    change_tensor("h.0.attn.bias", NULL, "F8_E4M3");
-    published_accepted("a mask of a type that is not known");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *const what = rows[i].renamed ? rows[i].renamed : rows[i].retyped;
+        published_copy(rows[i].base);
+        change_tensor(rows[i].name, rows[i].renamed, rows[i].retyped);
+        if (rows[i].says)
+            published_refused(what, rows[i].says);
+        else
+            published_accepted(what);
+    }
 }
 
 /* One more tensor, with the bytes and the shape of another; then `nan` as its first number, or

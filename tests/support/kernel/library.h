@@ -28,3 +28,11 @@ static inline void expect_status(int got, int want, const char *why, const char 
     else
         cr_expect(strstr(why, "  -> ") && !strchr(why, '\n'), "%s: %s", what, why);
 }
+
+/* What a call of the library, without its last two arguments, has to answer. */
+#define ANSWERS(want, what, function, ...)                                                         \
+    do {                                                                                           \
+        char why[256] = "?";                                                                       \
+        const int answer = function(__VA_ARGS__, why, sizeof(why));                                \
+        expect_status(answer, want, why, what);                                                    \
+    } while (0)
