@@ -47,8 +47,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench check --golden tests/golden", "golden files, on every backend"}}},
     [CMD_JUDGE] = {
         .name = "judge", "FILE", 1, "judge a kernel from a file: right, complete, honest, fast",
-        "FILE is a shared object (docs/kernels.md), by its path. Its functions run edge shapes that --seed "
-        "chooses, in results that begin poisoned and end at a page that cannot be touched, and a large case "
+        "FILE is a shared object (docs/kernels.md), by its path, or a process, exec:COMMAND. Edge shapes that --seed "
+        "chooses run in results that begin poisoned and end at a page that cannot be touched, and a large case "
         "again and again, with new numbers. Exit code 5 if numbers are wrong or not whole, or it ends; 3 if "
         "its times are not to be trusted.",
         {{"bench judge ./mine.so", "what is wrong with it, if anything"},

@@ -217,7 +217,9 @@ enum status cmd_judge(struct options *o, int *code, struct err *e)
     struct verdict v = {.o = o, .table = {.column = columns, .columns = ARRAY_LEN(columns)}};
 
     if (o->words.n == 0 || !backend_is_outside(o->words.v[0]))
-        return fail(e, E_USAGE, "bench judge takes a kernel by its path, with a /  -> ./mine.so");
+        return fail(
+            e, E_USAGE,
+            "bench judge takes a kernel by its path, with a /, or exec:COMMAND  -> ./mine.so");
     TRY(outside_usable(o->words.v[0], o, e));
     TRY(text_table_select(&v.table, &o->columns, e));
     const enum status st = judge_in_child(&v, o, e);

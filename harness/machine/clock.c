@@ -10,21 +10,18 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-enum { GONE = -1 };
-
-/* GONE for a thread that has ended. */
-static int64_t read_ns(clockid_t id)
+int64_t clock_read_ns(clockid_t id)
 {
     struct timespec t;
 
-    return clock_gettime(id, &t) == 0 ? (int64_t)t.tv_sec * 1000000000 + t.tv_nsec : GONE;
+    return clock_gettime(id, &t) == 0 ? (int64_t)t.tv_sec * 1000000000 + t.tv_nsec : CLOCK_GONE;
 }
 
 int64_t clock_wall_ns(void)
 {
-    const int64_t ns = read_ns(CLOCK_MONOTONIC);
+    const int64_t ns = clock_read_ns(CLOCK_MONOTONIC);
 
-    CHECK(ns != GONE);
+    CHECK(ns != CLOCK_GONE);
     return ns;
 }
 
@@ -80,8 +77,8 @@ static bool read_team(struct clocks *c)
     bool all = true;
 
     for (int t = 0; t < c->threads; t++) {
-        c->cpu_ns[t] = read_ns(c->id[t]);
-        all = all && c->cpu_ns[t] != GONE;
+        c->cpu_ns[t] = clock_read_ns(c->id[t]);
+        all = all && c->cpu_ns[t] != CLOCK_GONE;
     }
     return all;
 }
@@ -104,8 +101,8 @@ struct clock_span clocks_stop(const struct clocks *c)
     int64_t most = 0;
 
     for (int t = 0; t < c->threads; t++) {
-        const int64_t now = read_ns(c->id[t]), cpu = now - c->cpu_ns[t];
-        if (now != GONE && c->cpu_ns[t] != GONE && cpu > most)
+        const int64_t now = clock_read_ns(c->id[t]), cpu = now - c->cpu_ns[t];
+        if (now != CLOCK_GONE && c->cpu_ns[t] != CLOCK_GONE && cpu > most)
             most = cpu;
     }
     return (struct clock_span){

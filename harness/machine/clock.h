@@ -10,6 +10,10 @@
 
 int64_t clock_wall_ns(void); /* monotonic; only differences mean something */
 
+/* Any clock; CLOCK_GONE for that of a thread or process that has ended. */
+enum { CLOCK_GONE = -1 };
+int64_t clock_read_ns(clockid_t id);
+
 /* Involuntary context switches of all threads of this process since it started. */
 int64_t clock_switches(void);
 

@@ -5,6 +5,7 @@
 
 #include "harness/cli/build.h"
 #include "harness/util/fileio.h"
+#include "variants/backends/outside.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,28 +62,38 @@ void env_row_peaks(struct env_row *row, const struct peaks *p)
     row->read_byte_per_s_dram = p->dram;
 }
 
-/* Once each. */
-static void put_kernel(struct env_row *row, const char *name, const char *file)
+/* Once each, with a hash of its file; of a command also of its text and of the files that it names. */
+static void put_kernel(struct env_row *row, const char *name, const char *note, const char *from)
 {
+    const bool process = backend_is_process(from);
+    uint64_t hash = process ? XXH3_64bits(from, strlen(from)) : 0;
+    char words[256], *rest = words;
     struct bytes all;
 
-    if (strstr(row->outside_kernels, file) || file_read(&all, file, NULL) != OK)
+    snprintf(words, sizeof(words), "%s", from);
+    if (strstr(row->outside_kernels, from))
         return;
-    text_append(row->outside_kernels, sizeof(row->outside_kernels), "%s%s %s xxh3=%016llx",
-                row->outside_kernels[0] ? ";" : "", name, file,
-                (unsigned long long)XXH3_64bits(all.data, all.n));
-    free(all.data);
+    for (const char *word; (word = strsep(&rest, process ? ": " : ""));)
+        if (file_read(&all, word, NULL) == OK) {
+            hash = XXH3_64bits_withSeed(all.data, all.n, hash);
+            free(all.data);
+        }
+    text_append(row->outside_kernels, sizeof(row->outside_kernels), "%s%s %s xxh3=%016llx%s%s",
+                row->outside_kernels[0] ? ";" : "", name, from, (unsigned long long)hash,
+                process ? " " : "", process ? note : "");
 }
 
 /* OpenBLAS describes itself as "OpenBLAS 0.3.21 DYNAMIC_ARCH ... SkylakeX MAX_THREADS=64"; our
  * oneDNN backend describes its library as "oneDNN 2.6.3 openmp avx512_core", and that of kernels from
- * files theirs as "outside NAME@VERSION FILE". */
+ * outside theirs as "outside NAME@VERSION NOTE FILE". */
 void env_row_library(struct env_row *row, const char *core, const char *config)
 {
     char version[TEXT_SIZE], threading[TEXT_SIZE];
 
-    if (sscanf(config, "outside %127s %127s", version, threading) == 2)
-        put_kernel(row, version, threading);
+    int from = 0;
+
+    if (sscanf(config, "outside %127s %127s %n", version, threading, &from) == 2)
+        put_kernel(row, version, threading, config + from);
     if (sscanf(config, "oneDNN %63s %63s", version, threading) == 2) {
         PUT(onednn_version, version);
         PUT(onednn_threading, threading);

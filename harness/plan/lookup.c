@@ -127,10 +127,15 @@ static enum status unknown_backend(const char *name, struct err *e)
 
 enum status outside_usable(const char *path, const struct options *opt, struct err *e)
 {
-    if (strlen(path) > 63 || strpbrk(path, " \t,"))
+    const bool process = backend_is_process(path);
+
+    if (process && (strlen(path) > 100 || strpbrk(path, "\t,")))
+        return fail(e, E_USAGE, "a command has a comma or over 100 characters: %s  -> a script",
+                    path);
+    if (!process && (strlen(path) > 63 || strpbrk(path, " \t,")))
         return fail(e, E_USAGE,
                     "the path of a kernel has blanks or over 63 characters: %s  -> ln -s it", path);
-    if (access(path, R_OK) != 0)
+    if (!process && access(path, R_OK) != 0)
         return fail(e, E_IO, "cannot read kernel %s: %s  -> name a shared object", path,
                     strerror(errno));
     return opt->isolate != ISOLATE_NONE
@@ -158,6 +163,11 @@ enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
                 add(chosen, n, &backend_ref); /* the only one here */
             continue;
         }
+        if (!one && i > 0 && backend_is_process(opt->backends.v[i - 1]))
+            return fail(
+                e, E_USAGE,
+                "unknown backend %s, and a comma ends the command before it  -> put it in a script",
+                name);
         if (!one)
             return unknown_backend(name, e);
         TRY(backend_is_outside(name) ? outside_usable(name, opt, e) : backend_usable(one, e));

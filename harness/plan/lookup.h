@@ -25,7 +25,7 @@ enum status lookup_variants(const struct variant *out[MAX_LOOKUP], int *n,
 enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
                             const struct options *opt, struct err *e);
 
-/* A kernel from a file: can it be read, under a path that tables hold, and by a process of its own? */
+/* A kernel from outside: can it be read, under a path that tables hold, and by a process of its own? */
 enum status outside_usable(const char *path, const struct options *opt, struct err *e);
 
 /* E_USAGE unless one of the chosen backends has --impl; rows of a backend that lacks it are

@@ -261,7 +261,7 @@
     X(page, compiler_flags, "", "flags of the compiler")                                           \
     X(text, hostname, "", "name of the machine")                                                   \
     X(line, kernel, "", "operating system and release")                                            \
-    X(line, cpu_model, "", "name of the CPU")                                                      \
+    X(text, cpu_model, "", "name of the CPU")                                                      \
     X(text, microcode, "", "microcode revision of the CPU")                                        \
     X(text, isa, "", "best instruction set level of CPU and operating system")                     \
     X(text, max_isa, "", "level allowed by --max-isa")                                             \
@@ -317,7 +317,8 @@
     X(line, kernel_options, "",                                                                    \
       "options of the kernel's command line that change times; empty if it cannot be read")        \
     X(text, clock_source, "", "what the kernel's clock reads, such as tsc; empty if unknown")      \
-    X(text, outside_kernels, "", "kernels from files: NAME@VERSION FILE xxh3=HASH;...")
+    X(line, outside_kernels, "",                                                                   \
+      "kernels from outside: NAME@VERSION FILE xxh3=HASH;..., processes also empty=INSIDE,TRIP")
 
 /* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
 #define TRAIN_COLUMNS(X)                                                                           \

@@ -68,6 +68,7 @@ static enum status broken(struct child *c, enum status st, struct err *e)
     } else if (process_reap(c->pid, &death) != OK) {
         *e = death;
     }
+    kill(-c->pid, SIGKILL); /* the group that a kernel's process is in */
     c->pid = 0;
     return st;
 }
@@ -332,6 +333,7 @@ void child_close(struct child *c)
         if (c->failed || (c->bcase && backend_is_outside(c->bcase->backend->name)))
             kill(c->pid, SIGKILL); /* a kernel from a file may not end by itself */
         process_reap(c->pid, &ignored);
+        kill(-c->pid, SIGKILL); /* as in broken() */
         c->pid = 0;
     }
     if (c->protocol.fd >= 0) {

@@ -3,6 +3,7 @@
  * The dispatcher of requests, and the requests of a measuring child. */
 #include "serve.h"
 
+#include "exec.h"
 #include "harness/cli/exit_code.h"
 
 #include <stdio.h>
@@ -115,6 +116,7 @@ int serve(struct server *s)
     struct err e;
 
     prctl(PR_SET_NAME, "bench-worker"); /* not "exe", which profilers and ps would show */
+    exec_serve(&s->protocol);
     enum status st = obey_all(s, &e);
     if (st == OK) {
         worker_close(&s->worker);

@@ -4,6 +4,7 @@
  * to the node before its first touch, the result is checked before the first timed call. */
 #include "worker.h"
 
+#include "exec.h"
 #include "reference_cost.h"
 #include "variants/backends/outside.h"
 #include "workload.h"
@@ -283,14 +284,30 @@ static void flush_caches(struct worker *s)
         s->flush[i]++;
 }
 
+static void clocks_restart(struct worker *s)
+{
+    exec_apart();
+    clocks_start(&s->clocks);
+}
+
+static struct clock_span clocks_since(const struct worker *s)
+{
+    struct clock_span span = clocks_stop(&s->clocks);
+    const struct clock_span apart = exec_apart();
+
+    span.wall_ns -= apart.wall_ns;
+    span.cpu_ns -= apart.cpu_ns;
+    return span;
+}
+
 /* Cold: caches are swept before each call, so calls are timed one by one. */
 static void cold_block(struct worker *s, uint32_t calls, struct sample *out)
 {
     for (uint32_t i = 0; i < calls; i++) {
         flush_caches(s);
-        clocks_start(&s->clocks);
+        clocks_restart(s);
         job_run(&s->job);
-        const struct clock_span span = clocks_stop(&s->clocks);
+        const struct clock_span span = clocks_since(s);
         out->wall_ns += span.wall_ns;
         out->cpu_ns += span.cpu_ns;
         out->involuntary_switches += span.switches;
@@ -324,7 +341,7 @@ enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *o
     if (prime)
         job_run(&s->job);
     energy_start(&s->energy);
-    clocks_start(&s->clocks);
+    clocks_restart(s);
     for (uint32_t i = 0; i < calls; i++) {
         job_run(&s->job);
         token_times_add(&s->tokens, &s->job);
@@ -332,7 +349,7 @@ enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *o
 #ifdef SLOW_PCT
     take_longer(&s->clocks);
 #endif
-    const struct clock_span span = clocks_stop(&s->clocks);
+    const struct clock_span span = clocks_since(s);
     out->energy_j = energy_joules(&s->energy);
     out->spin_ns = clock_spin_ns();
     out->wall_ns = span.wall_ns;

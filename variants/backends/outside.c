@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FILES = 16, LIST = 16, MASKS = 256 };
+enum { FILES = 64, LIST = 16, MASKS = 256 };
 
 /* What a kernel must leave as it was. */
 struct state {
@@ -38,6 +38,7 @@ static struct {
     struct state before;
     long calls[BK_FUNCTIONS], seen[BK_FUNCTIONS];
     char name[128], file[256];
+    outside_start *start;
     struct ba_mask masks[MASKS];
     const struct attn_impl *attn_list[LIST];
     const struct recur_impl *recur_list[LIST];
@@ -46,6 +47,7 @@ static struct {
 const char *outside_name(void) { return now.name; }
 static const char *file(void) { return now.file; }
 long outside_calls(int function) { return now.calls[function]; }
+void outside_processes(outside_start *start) { now.start = start; }
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
@@ -306,7 +308,7 @@ const char *outside_changed(void)
     struct state is;
 
     look(&is);
-    if (waitpid(-1, NULL, WNOHANG) >= 0)
+    if (!backend_is_process(now.b->name) && waitpid(-1, NULL, WNOHANG) >= 0)
         return "it started a process";
     if (is.rounding != now.before.rounding || is.traps != now.before.traps ||
         is.denormal != now.before.denormal || is.flushed != now.before.flushed)
@@ -354,10 +356,11 @@ const struct backend *outside_find(const char *name)
         return NULL;
     while (i < FILES && all[i].name && strcmp(all[i].name, name) != 0)
         i++;
-    CHECK(i < FILES);
+    if (i == FILES)
+        return NULL;
     if (!all[i].name)
         all[i] = (struct backend){.name = need_text("%s", name),
-                                  .about = "a kernel from a file",
+                                  .about = "a kernel from outside",
                                   .inherits = "simd",
                                   .core = outside_name,
                                   .config = file,
@@ -412,7 +415,7 @@ static void fill(struct backend *b)
 enum status outside_open(const struct backend *b, int threads, struct err *e)
 {
     const struct bk_team team = team_of(threads);
-    char why[256] = "says nothing";
+    char why[256] = "says nothing", note[64] = "-";
 
     if (now.b)
         return now.b == b
@@ -420,11 +423,14 @@ enum status outside_open(const struct backend *b, int threads, struct err *e)
                    : fail(e, E_CHILD, "a second kernel in one process: %s  -> one a case", b->name);
     now.pid = getpid();
     look(&now.before);
-    TRY(load(b->name, e));
+    if (backend_is_process(b->name))
+        now.start(b->name + strlen("exec:"), threads, &now.k, note);
+    else
+        TRY(load(b->name, e));
     snprintf(now.name, sizeof(now.name), "%.60s@%.60s", now.k.name, now.k.version);
     for (char *c = now.name; *c; c++)
         *c = *c > ' ' && *c < 127 && !strchr(",;:/", *c) ? *c : '_';
-    snprintf(now.file, sizeof(now.file), "outside %s %s", now.name, b->name);
+    snprintf(now.file, sizeof(now.file), "outside %s %s %s", now.name, note, b->name);
     TRY(engine_open(&now.base, backend_parent(b)->name, threads, NULL, e));
     if (now.k.open && !(now.own = now.k.open(&team, why, sizeof(why))))
         return fail(e, E_UNSUPPORTED, "%s cannot run here: %.200s  -> choose another backend",
