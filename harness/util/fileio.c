@@ -3,7 +3,6 @@
  * File operations with their error texts. */
 #include "fileio.h"
 
-#include "text.h"
 #include "variants/base/half.h"
 
 #include <errno.h>
@@ -122,17 +121,6 @@ char *bytes_end(FILE *f, struct bytes *out)
 {
     NEED(bytes_close(f, out, NULL) == OK);
     return out->data;
-}
-
-enum status bytes_replace(struct bytes *out, const char *text, size_t n, const char *from,
-                          const char *to, struct err *e)
-{
-    FILE *const f = bytes_open(out, e);
-
-    if (!f)
-        return E_NOMEM;
-    text_replaced(f, text, n, from, to);
-    return bytes_close(f, out, e);
 }
 
 int file_open_regular(const char *path, const char **why)

@@ -32,10 +32,6 @@ enum status bytes_close(FILE *f, struct bytes *out, struct err *e);
 FILE *bytes_begin(struct bytes *out);
 char *bytes_end(FILE *f, struct bytes *out);
 
-/* A text with `to` in place of each `from`, which is not empty. */
-enum status bytes_replace(struct bytes *out, const char *text, size_t n, const char *from,
-                          const char *to, struct err *e);
-
 /* A file to read from the start, -1 if there is none; *why says why not. Never waits: pipes,
  * devices and folders are refused. */
 int file_open_regular(const char *path, const char **why);

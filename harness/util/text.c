@@ -78,6 +78,17 @@ void text_replaced(FILE *f, const char *text, size_t n, const char *from, const 
     fwrite(text, 1, (size_t)(end - text), f);
 }
 
+enum status bytes_replace(struct bytes *out, const char *text, size_t n, const char *from,
+                          const char *to, struct err *e)
+{
+    FILE *const f = bytes_open(out, e);
+
+    if (!f)
+        return E_NOMEM;
+    text_replaced(f, text, n, from, to);
+    return bytes_close(f, out, e);
+}
+
 void text_print_quoted(FILE *f, const char *src)
 {
     char escape[PRINTABLE_ESCAPE];

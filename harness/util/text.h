@@ -3,9 +3,9 @@
  * Texts of unknown origin as one line: of a table, or of a terminal. */
 #pragma once
 
+#include "variants/base/base.h"
+
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 /* Copy into dst[size]: control characters become spaces, so that the text is one line, and bytes
@@ -20,6 +20,11 @@ bool text_has_word(const char *words, const char *word, size_t n);
 
 /* Print n bytes, with `to` in place of each `from`, which is not empty. */
 void text_replaced(FILE *f, const char *text, size_t n, const char *from, const char *to);
+
+/* The same as a text, to be freed. E_NOMEM. */
+struct bytes;
+enum status bytes_replace(struct bytes *out, const char *text, size_t n, const char *from,
+                          const char *to, struct err *e);
 
 /* A malloc'ed line of UTF-8 for each text, another one for every other text: the text itself, or
  * $'...' as bash reads it if it has control characters or bytes that are not UTF-8. */
