@@ -9,12 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
-{
-    return mutate_safetensors(data, size, most, seed);
-}
+MUTATES_SAFETENSORS
 
 static void ignore(void *arg, const struct verdict *v) { CHECK(v->file && v->tensor); }
 

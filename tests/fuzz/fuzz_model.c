@@ -8,12 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
-{
-    return mutate_safetensors(data, size, most, seed);
-}
+MUTATES_SAFETENSORS
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {

@@ -13,30 +13,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/bench_fuzz_XXXXXX";
-
 static const char *const names[] = {"latency.csv", "memory.csv",  "perplexity.csv",
                                     "env.csv",     "samples.csv", "run.json"};
 
-static void path_of(char path[FILE_PATH], const char *name)
+static void remove_files(void)
 {
-    snprintf(path, FILE_PATH, "%s/%s", folder, name);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        (void)unlink(fuzz_path(names[i]));
 }
 
 static void clean(void)
 {
-    char path[FILE_PATH];
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        path_of(path, names[i]);
-        (void)unlink(path);
-    }
-    (void)rmdir(folder);
+    remove_files();
+    (void)rmdir(fuzz_folder());
 }
 
 static void write_files(const char *text, size_t size)
 {
-    char path[FILE_PATH];
     FILE *f = NULL;
 
     for (size_t at = 0; at < size;) {
@@ -48,8 +41,7 @@ static void write_files(const char *text, size_t size)
                 memcmp(text + at + 3, names[i], length) == 0) {
                 if (f)
                     fclose(f);
-                path_of(path, names[i]);
-                f = fopen(path, "w");
+                f = fopen(fuzz_path(names[i]), "w");
                 at += n;
                 break;
             }
@@ -66,6 +58,7 @@ static void write_files(const char *text, size_t size)
 
 static void use(void)
 {
+    const char *const folder = fuzz_folder();
     static const char *const axes[] = {"variant", "backend", "seq"};
     struct plot_data data = {0};
     struct run run;
@@ -108,16 +101,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static bool made;
 
-    if (!made) {
-        CHECK(mkdtemp(folder) != NULL);
+    if (!made)
         atexit(clean);
-        made = true;
-    }
-    char path[FILE_PATH];
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        path_of(path, names[i]);
-        (void)unlink(path);
-    }
+    made = true;
+    remove_files();
     write_files((const char *)bytes, size);
     use();
     return 0;

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * libFuzzer target (clang -fsanitize=fuzzer): any bytes, opened as a safetensors file. */
+#include "structure.h"
 #include "variants/base/safetensors.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 /* Read everything that an accepted file declares; the sanitizers watch. */
 static void use(const struct safetensors *s)
@@ -48,11 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct safetensors s;
     struct err e = {""};
-    char path[32];
-    const int fd = memfd_create("fuzz", MFD_CLOEXEC);
-
-    CHECK(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    char path[MEMORY_PATH];
+    const int fd = memory_file(bytes, size, path);
     const enum status st = safetensors_open(&s, path, &e);
     if (st == OK)
         use(&s);

@@ -3,11 +3,10 @@
  * libFuzzer target (clang -fsanitize=fuzzer): any bytes as the tokenizer.json of a folder, those
  * behind a byte 0 as its tokenizer_config.json; with what is accepted texts are split. */
 #include "harness/tokens/tokenizer.h"
+#include "structure.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void use(struct tokenizer *t)
 {
@@ -31,31 +30,17 @@ static void use(struct tokenizer *t)
     free(ids.v);
 }
 
-static void put(const char *dir, const char *name, const uint8_t *bytes, size_t size)
-{
-    char path[96];
-
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    FILE *const f = fopen(path, "wb");
-    CHECK(f && fwrite(bytes, 1, size, f) == size && fclose(f) == 0);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static char dir[] = "/tmp/bench-fuzz-XXXXXX";
     static const uint8_t none[] = "{}";
-    static bool made;
     struct tokenizer *t;
     struct err e = {""};
     const uint8_t *const end = size ? memchr(bytes, 0, size) : NULL;
 
-    if (!made)
-        CHECK(mkdtemp(dir));
-    made = true;
-    put(dir, "tokenizer.json", bytes, end ? (size_t)(end - bytes) : size);
-    put(dir, "tokenizer_config.json", end ? end + 1 : none,
-        end ? size - (size_t)(end - bytes) - 1 : 2);
-    if (tokenizer_open(&t, dir, &e) == OK)
+    fuzz_put("tokenizer.json", bytes, end ? (size_t)(end - bytes) : size);
+    fuzz_put("tokenizer_config.json", end ? end + 1 : none,
+             end ? size - (size_t)(end - bytes) - 1 : 2);
+    if (tokenizer_open(&t, fuzz_folder(), &e) == OK)
         use(t);
     else
         CHECK(!t && !strpbrk(e.msg, "\n\r\033"));

@@ -165,3 +165,31 @@ int memory_file(const void *bytes, size_t size, char path[MEMORY_PATH])
     snprintf(path, MEMORY_PATH, "/proc/self/fd/%d", fd);
     return fd;
 }
+
+const char *fuzz_folder(void)
+{
+    static char folder[] = "/tmp/bench-fuzz-XXXXXX";
+    static bool made;
+
+    if (!made)
+        CHECK(mkdtemp(folder));
+    made = true;
+    return folder;
+}
+
+const char *fuzz_path(const char *name)
+{
+    static char path[96];
+
+    snprintf(path, sizeof(path), "%s/%s", fuzz_folder(), name);
+    return path;
+}
+
+const char *fuzz_put(const char *name, const void *bytes, size_t size)
+{
+    const char *const path = fuzz_path(name);
+    FILE *const f = fopen(path, "wb");
+
+    CHECK(f && fwrite(bytes, 1, size, f) == size && fclose(f) == 0);
+    return path;
+}
