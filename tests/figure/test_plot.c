@@ -3,6 +3,7 @@
  * Figures: which points a figure takes from rows with known numbers, names and styles of its
  * series, and what is left out and why. */
 #include "tests/support/figure_rows.h"
+#include "tests/table/new_run.h"
 #include "tests/util/compared.h"
 
 TestSuite(plot, .init = folder_make, .fini = folder_remove, .timeout = 100);
@@ -88,9 +89,7 @@ Test(plot, styles_do_not_depend_on_the_file)
 /* Only what differs between the series of one variant is named. */
 Test(plot, series_are_named_by_what_differs)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int seq = 8; seq <= 16; seq += 8)
         for (int kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
             struct key_row k = key_of(&r, variants[1]->name, backends[0]->name, seq, 8);
@@ -112,9 +111,7 @@ Test(plot, series_are_named_by_what_differs)
 
 Test(plot, rows_without_times_are_no_points)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int seq = 8; seq <= 32; seq *= 2) {
         struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, seq, 0);
         if (seq == 16)
@@ -127,9 +124,7 @@ Test(plot, rows_without_times_are_no_points)
 
 Test(plot, nothing_to_show_has_a_reason)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     put_env(&r, I64_EMPTY);
     for (int i = 0; i < figure_count; i++) {
         struct plot p = must_plot(r.path, figures[i].name);
@@ -140,10 +135,9 @@ Test(plot, nothing_to_show_has_a_reason)
 
 Test(plot, memory_is_stacked_without_gaps)
 {
-    struct rundir r;
     struct memory_row m = memory_row_empty();
 
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     const struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, 64, 64);
     row_set_key(&tables[TABLE_MEMORY], &m, &k);
     m.weights_bytes = 100;
@@ -171,9 +165,7 @@ Test(plot, memory_is_stacked_without_gaps)
 Test(plot, memory_says_what_has_no_room)
 {
     enum { PANELS = 25 };
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int i = 0; i <= PANELS; i++) {
         struct memory_row m = memory_row_empty();
         struct key_row k = key_of(&r, variants[0]->name, i < PANELS ? "early" : "late", 64, 64);
@@ -212,10 +204,9 @@ Test(plot, many_short_lines_make_room)
 /* One line of the table is one point, whatever characters the names contain. */
 Test(plot, names_do_not_break_the_table)
 {
-    struct rundir r;
     int lines = 0;
 
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int seq = 8; seq <= 16; seq += 8) {
         const struct key_row k = key_of(&r, "name", backends[0]->name, seq, 0);
         put_latency(&r, &k, seq, 1, 1);
@@ -253,9 +244,7 @@ Test(plot, roofline_has_points_and_ceilings)
 
 Test(plot, roofline_of_a_machine_alone)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     struct plot p = plot_of(&r, "roofline");
     NUMBERS({p.n, 2}, {p.rows.n * p.columns.n, 1});
     for (int i = 0; i < p.n; i++)
@@ -285,9 +274,7 @@ Test(plot, backends_are_relative_to_the_base)
 /* The window takes 500 times as long as the memory, and 250 times its arithmetic. */
 Test(plot, eval_speed_compares_with_the_window)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int mem = 800; mem <= 1800; mem += 1000)
         for (int kind = 0; kind < 2; kind++) {
             struct key_row k =
@@ -314,10 +301,9 @@ Test(plot, eval_speed_compares_with_the_window)
 
 Test(plot, rows_without_lengths_are_no_points)
 {
-    struct rundir r;
     struct memory_row m = memory_row_empty();
 
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int cut = 0; cut < 3; cut++) {
         struct key_row k = key_of(&r, variants[0]->name, "one", 4, 800);
         text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);
@@ -339,9 +325,7 @@ Test(plot, rows_without_lengths_are_no_points)
 /* Each row is compared with the window of its own shape; if there are two, with none. */
 Test(plot, eval_speed_compares_one_shape_with_itself)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int i = 0; i < 2 * 2 * 3; i++) {
         const int threads = 1 + i / 6, mem = i / 3 % 2 ? 800 : 400, kind = i % 3;
         struct key_row k = key_of(&r, variants[kind]->name, "one", 1, mem);
@@ -368,9 +352,7 @@ Test(plot, eval_speed_compares_one_shape_with_itself)
 /* One length is no curve. */
 Test(plot, eval_speed_of_one_length)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int kind = 0; kind < 2; kind++) {
         struct key_row k = key_of(&r, variants[2 * kind]->name, "one", 1, 800);
         text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);

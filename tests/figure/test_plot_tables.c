@@ -2,6 +2,7 @@
  *
  * Figures of perplexity, training and changes: tables that are not of latencies. */
 #include "tests/support/figure_rows.h"
+#include "tests/table/new_run.h"
 #include "tests/util/compared.h"
 
 #include <sys/stat.h>
@@ -11,9 +12,7 @@ TestSuite(plot_tables, .init = folder_make, .fini = folder_remove, .timeout = 24
 Test(plot_tables, perplexity_marks_what_nothing_beats)
 {
     static const double ppl[] = {5, 4, 4.5}, speed[] = {1000, 100, 90};
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int i = 0; i < 3; i++) {
         const struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, 32, 64 * i);
         struct perplexity_row row = perplexity_row_empty();
@@ -105,9 +104,7 @@ Test(plot_tables, curves_and_changes_come_from_their_files)
 /* The arena is that of the row with the same model and shape, not of the next best. */
 Test(plot_tables, perplexity_finds_its_bytes)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int mem = 0; mem <= 64; mem += 64)
         for (int backend = 0; backend < 2; backend++) {
             struct memory_row m = memory_row_empty();
@@ -143,9 +140,7 @@ Test(plot_tables, filters_choose_rows)
     const struct names both = {.v = wanted, .n = 2}, bad = {.v = nonsense, .n = 1};
     const enum table_id id = TABLE_PERPLEXITY;
     struct plot_data d;
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int i = 0; i < 6; i++) {
         const struct key_row k =
             key_of(&r, i % 2 ? "xl" : "shaw", backends[0]->name, 32 << i / 2, 0);

@@ -2,6 +2,7 @@
  *
  * Quality against cost: which costs a contender has, and which points are named. */
 #include "tests/support/figure_rows.h"
+#include "tests/table/new_run.h"
 
 #include "harness/plan/case.h"
 
@@ -64,9 +65,7 @@ Test(plot_quality, costs_are_those_after_the_longest_context)
 {
     const char *const decode = workload_name[WORK_DECODE], *const first = variants[0]->name,
                       *const second = variants[1]->name;
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int v = 0; v < 2; v++) {
         put_times(&r, v, "segment", 10, 0, "one", 10, 1); /* of a shorter context */
         put_times(&r, v, "segment", 10, 64, "one", v ? 30e3 : 50e3, 7777);
@@ -99,10 +98,9 @@ Test(plot_quality, costs_are_those_after_the_longest_context)
 Test(plot_quality, many_points_are_named_where_it_matters)
 {
     enum { MANY = 30 };
-    struct rundir r;
     int names = 0, points = 0;
 
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int v = 0; v < MANY; v++) {
         put_times(&r, v, "segment", 1, 64, "one", 1e3 * (1 + v), 0);
         train(variants[v]->name, v, v == 20 ? 0.5 : 1 + 0.01 * v);
@@ -121,9 +119,7 @@ Test(plot_quality, many_points_are_named_where_it_matters)
 Test(plot_quality, a_point_without_a_name_has_a_blank_one)
 {
     enum { MANY = 30 };
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = new_run();
     for (int v = 0; v < MANY; v++) {
         put_times(&r, v, "segment", 1, 64, "one", 1e3 * (1 + v), 0);
         train(variants[v]->name, v, 1 + 0.01 * v);

@@ -5,6 +5,7 @@
 #include "harness/measure/ranking.h"
 #include "tests/support/each.h"
 #include "tests/support/ranked.h"
+#include "tests/table/new_run.h"
 
 #include <math.h>
 
@@ -78,9 +79,7 @@ Test(ranking_shapes, perplexity_is_that_of_the_longest_memory)
         {{"window", "avx2", "7", 64, 3500}, 0, 1, 0, false},
         {{"window", "avx2", "8", 64, 3600}, 64, 1, 0, false},
     };
-    struct rundir d;
-
-    made_open(&d, "aaaa");
+    struct rundir d = new_run();
     add_shaped(&d, v, ARRAY_LEN(v));
     add_score(&d, "xl", "s1", 0, 3), add_score(&d, "xl", "s2", 128, 2.5);
     add_score(&d, "xl", "s3", 512, 2), add_score(&d, "xl", "s4", 1024, 1);
@@ -109,9 +108,7 @@ Test(ranking_shapes, energy_stands_beside_the_time)
         {{"rope", "avx2", "3", 100, 2000}, 2e-3}, {{"rope", "avx2", "4", 400, 3000}, NAN},
         {{"gqa", "avx2", "5", 100, 3000}, 4e-3},  {{"gqa", "avx2", "6", 400, 5000}, 16e-3},
     };
-    struct rundir d;
-
-    made_open(&d, "aaaa");
+    struct rundir d = new_run();
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {
         struct latency_row row = latency_row_empty();
         const struct key_row k = made_key(&d, &v[i].is, "host");
@@ -189,9 +186,7 @@ Test(ranking_shapes, settings_are_not_mixed)
         {{"xl", "avx2", "5", 64, 1000}, 64, 2, 0, false},
         {{"rope", "avx2", "6", 64, 700}, 64, 2, 0, false},
     };
-    struct rundir d;
-
-    made_open(&d, "aaaa");
+    struct rundir d = new_run();
     add_shaped(&d, v, ARRAY_LEN(v));
     struct run run = made_read(&d);
     struct rankings r = ranked(&run, RANKED_VARIANTS);
@@ -308,9 +303,7 @@ static void expect_answer_if_four(double least, const char *answer)
 {
     static const struct made_case gqa = {"gqa", "avx2", "1", 64, 1e7},
                                   rope = {"rope", "avx2", "2", 64, 1.1e7};
-    struct rundir d;
-
-    made_open(&d, "aaaa");
+    struct rundir d = new_run();
     for (int i = 0; i < 2; i++) {
         const struct made_case *const c = i ? &rope : &gqa;
         struct latency_row row = latency_row_empty();
