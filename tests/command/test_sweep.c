@@ -236,10 +236,8 @@ Test(sweep, delight_as_published_has_fewer_parameters)
     must_bench("-q --variant delight,vanilla --workload segment --heads 1 --pos sinusoid --set "
                "dextra=code,dextra_depth=4:8,dextra_width=2:3 --layers 6 --d-model 128 --seq 8 "
                "--mem 0 --vocab 8 --backend ref --quick --max-time 0.003 --threads 1 --out r");
-    struct rows latency = latency_of("r/latest"), memory = must_read("r/latest", TABLE_MEMORY);
-    const struct latency_row *const row = latency.row;
-    const struct memory_row *const of = memory.row;
-    cr_assert_eq(latency.n, 2);
+    const struct latency_row *const row = must_rows("r/latest", TABLE_LATENCY, 2);
+    const struct memory_row *const of = must_rows("r/latest", TABLE_MEMORY, 2);
     TEXTS({row[0].variant, "delight"}, {row[0].pos, "sinusoid"});
     cr_expect(row[0].heads == 1 && row[0].d_head == 64 && row[0].d_inner == 32, "%s", row[0].repro);
     cr_expect_lt(of[0].weights_bytes, of[1].weights_bytes);
@@ -260,9 +258,8 @@ Test(sweep, a_check_of_some_rows)
         must_bench("--variant xl --workload layer --seq 300 --mem 40 --batch 2 --check-time "
                    "0.000001 --backend %s " TINY,
                    backends_of[i]);
-        struct rows rows = must_read("r/latest", TABLE_LATENCY);
-        const struct latency_row *row = (const struct latency_row *)rows.row + rows.n - 1;
-        cr_assert_eq(rows.n, i + 1);
+        const struct latency_row *row = must_rows("r/latest", TABLE_LATENCY, i + 1);
+        row += i;
         cr_expect_str_eq(row->backend, SIMD);
         cr_expect_eq(row->check_rows, checked[i], "%lld", (long long)row->check_rows);
         cr_expect_eq(strstr(row->status_detail, "sampled") != NULL, checked[i] < 600);
@@ -314,13 +311,10 @@ Test(sweep, contexts_held_in_every_way_at_once)
 Test(sweep, a_request_has_times_of_tokens)
 {
     struct ran r =
-        run_bench("--variant xl --backend ref --workload request --seq 3 --mem 8 --d-model 8 "
-                  "--heads 2 --layers 1 --ckpt none --max-time 0.01 --format table --out r");
+        must_bench("--variant xl --backend ref --workload request --seq 3 --mem 8 --d-model 8 "
+                   "--heads 2 --layers 1 --ckpt none --max-time 0.01 --format table --out r");
     HAS(r.out.data, " first token ");
-    expect_exit(&r, 0);
-    struct rows rows = latency_of("r/latest");
-    cr_assert_eq(rows.n, 1);
-    const struct latency_row *const row = rows.row;
+    const struct latency_row *const row = must_rows("r/latest", TABLE_LATENCY, 1);
     cr_expect_str_eq(row->status, "ok");
     cr_expect(row->first_token_ns > 0 && row->token_ns > 0);
     cr_expect(row->token_p99_ns >= row->token_ns);
@@ -405,11 +399,10 @@ Test(sweep, launches)
         snprintf(run, sizeof(run), "launches%d/latest", launches);
         cr_expect_eq(r.code, 0, "%s", r.err.data);
         cr_expect_eq(strstr(r.err.data, note) != NULL, launches == 1, "%s", r.err.data);
-        struct rows rows = latency_of(run), samples = must_read(run, TABLE_SAMPLES);
-        const struct latency_row *row = rows.row;
-        const struct sample_row *sample = samples.row;
-        cr_assert_eq(rows.n, 2);
-        for (size_t i = 0; i < rows.n; i++) {
+        const struct latency_row *const row = must_rows(run, TABLE_LATENCY, 2);
+        const struct rows samples = must_read(run, TABLE_SAMPLES);
+        const struct sample_row *const sample = samples.row;
+        for (int i = 0; i < 2; i++) {
             NUMBERS({row[i].launches, launches}, {isnan(row[i].between_launch_pct), launches == 1});
             cr_expect(row[i].ci95_low_ns <= row[i].median_ns &&
                       row[i].median_ns <= row[i].ci95_high_ns);

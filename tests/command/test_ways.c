@@ -6,6 +6,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/table/must_rows.h"
 #include "tests/util/compared.h"
 #include "variants/backends/backend.h"
 
@@ -96,10 +97,8 @@ Test(ways, threads_are_an_axis)
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
         cr_skip_test("needs two CPUs");
     must_bench(BRIEF "--variant xl --backend ref --workload attn --seq 9 --mem 3 --threads 1,2");
-    struct rows rows = latency_of("r/latest");
-    cr_assert_eq(rows.n, 2);
-    cr_expect_eq(((struct latency_row *)rows.row)[0].threads_seen, 1);
-    cr_expect_eq(((struct latency_row *)rows.row)[1].threads_seen, 2);
+    const struct latency_row *const row = must_rows("r/latest", TABLE_LATENCY, 2);
+    NUMBERS({row[0].threads_seen, 1}, {row[1].threads_seen, 2});
 }
 
 Test(ways, unchecked_rows_say_so)
@@ -130,8 +129,7 @@ Test(ways, a_run_can_be_repeated)
         if (r.code == 6)
             cr_skip_test("openblas is not usable here");
         expect_exit(&r, 0);
-        struct rows rows = latency_of("r/latest");
-        err[i] = ((struct latency_row *)rows.row)->max_rel_err;
+        err[i] = ((const struct latency_row *)must_rows("r/latest", TABLE_LATENCY, 1))->max_rel_err;
     }
     cr_expect_eq(err[0], err[1]);
     cr_expect_neq(err[0], err[2]);
@@ -146,10 +144,8 @@ Test(ways, cases_larger_than_memory_are_skipped)
                                TINY "--variant xl --backend ref --workload attn --seq 65536 --mem "
                                     "65536 --batch 64 --d-model 2048 --heads 8");
     expect_said(&r, " GiB free  -> row marked skipped(memory); lower --seq or --batch");
-    struct rows rows = latency_of("r/latest"), memory = must_read("r/latest", TABLE_MEMORY);
-    const struct latency_row *row = rows.row;
-    const struct memory_row *m = memory.row;
-    cr_assert(rows.n == 1 && memory.n == 1);
+    const struct latency_row *const row = must_rows("r/latest", TABLE_LATENCY, 1);
+    const struct memory_row *const m = must_rows("r/latest", TABLE_MEMORY, 1);
     TEXTS({row->status, "skipped"}, {row->status_detail, "memory"});
     cr_expect(isnan(row->median_ns) && row->samples == I64_EMPTY);
     cr_expect(m->arena_peak_bytes > (int64_t)64 << 30, "what it would take is known");
@@ -174,21 +170,17 @@ Test(ways, a_row_is_run_again_by_its_id)
 {
     struct ran r = must_bench("-q " TINY "--variant gtrxl,shaw --backend ref --workload decode "
                               "--mem 9 --gate gru,output --clip 3 --pin none --seed 5");
-    char first[TEXT_SIZE], id[TEXT_SIZE];
+    const struct latency_row *was = must_rows("r/latest", TABLE_LATENCY, 3);
+    const char *const first = was->run_id;
+    char id[TEXT_SIZE];
 
-    struct rows rows = latency_of("r/latest");
-    cr_assert_eq(rows.n, 3);
-    text_put(first, sizeof(first), ((struct latency_row *)rows.row)->run_id);
-    for (size_t i = 0; i < rows.n; i++) { /* the latest run changes, the rows are still found */
-        const struct latency_row *was = (struct latency_row *)rows.row + i;
+    for (int i = 0; i < 3; i++, was++) { /* the latest run changes, the rows are still found */
         r = must_bench("rerun %.10s -q --out r --max-time 0.003 --min-samples 3 --warmup-ms 0 "
                        "--block-ms 0.5 --columns case_id,status",
                        was->case_id);
         snprintf(id, sizeof(id), "%.20s,ok\n", was->case_id);
         cr_expect(strstr(r.out.data, id), "%s: %s", was->repro, r.out.data);
-        struct rows again = latency_of("r/latest");
-        const struct latency_row *is = again.row;
-        cr_assert_eq(again.n, 1);
+        const struct latency_row *const is = must_rows("r/latest", TABLE_LATENCY, 1);
         cr_expect_str_eq(is->repro, was->repro);
         cr_expect_str_neq(is->run_id, first);
     }

@@ -14,8 +14,9 @@ TestSuite(train_texts, .init = folder_make, .fini = folder_remove, .timeout = 12
     " --seq 8 --batch 2 --steps 4 --lr-warmup 0 --backend ref --threads 1 --pin none --ckpt "      \
     "unused "
 
-static void begin(struct trainer *t, struct options *o, const char *line)
+static void begin(struct trainer *t, const char *line)
 {
+    struct options *const o = room(1, sizeof(*o));
     char words[3 * FILE_PATH];
 
     cr_assert_lt(snprintf(words, sizeof(words), "train" SIZES "%s", line), (int)sizeof(words));
@@ -41,10 +42,9 @@ static void put_tail(const char *name, const void *one, const void *other, size_
 /* A checkpoint to go on from. */
 static void put_checkpoint(const char *name, const char *line)
 {
-    struct options o;
     struct trainer t;
 
-    begin(&t, &o, line);
+    begin(&t, line);
     const char *const path = in_folder(name);
     MUST(train_texts_keep(&t, path, &failure));
     MUST(trainer_save_weights(&t, path, &failure));
@@ -100,7 +100,6 @@ Test(train_texts, the_last_twentieth_of_a_text_validates)
     put_tail("ids", &(uint16_t){7}, &(uint16_t){9}, 2, N);
     put_tail("longids", &(uint16_t){7}, &(uint16_t){9}, 2, LONG);
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        struct options o;
         struct trainer t;
         char line[3 * FILE_PATH];
         if (i == 4) {
@@ -111,7 +110,7 @@ Test(train_texts, the_last_twentieth_of_a_text_validates)
             put_checkpoint("words.safetensors", line);
         }
         snprintf(line, sizeof(line), ways[i].line, folder, folder, folder);
-        begin(&t, &o, line);
+        begin(&t, line);
         const int tail = ways[i].n / 20;
         cr_expect_eq(ways[i].ids, t.text.ids != NULL, "%s", line);
         cr_expect_eq((int)t.text.n, ways[i].n - tail, "%s: %zu", line, t.text.n);
@@ -155,11 +154,10 @@ Test(train_texts, a_text_of_its_own_validates)
     put_tail("ids", &(uint16_t){7}, &(uint16_t){7}, 2, N);
     put_tail("otherids", &(uint16_t){9}, &(uint16_t){9}, 2, TAIL);
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        struct options o;
         struct trainer t;
         char line[3 * FILE_PATH];
         snprintf(line, sizeof(line), ways[i].line, folder, folder, folder);
-        begin(&t, &o, line);
+        begin(&t, line);
         cr_expect(t.text.n == N && t.valid.n == TAIL, "%s: %zu, %zu", line, t.text.n, t.valid.n);
         cr_expect_eq(ways[i].ids, t.text.ids != NULL && t.valid.ids != NULL, "%s", line);
         expect_reads(&t, text_token(&t.text, 0), text_token(&t.valid, 0), line);
@@ -196,11 +194,10 @@ Test(train_texts, sources_have_a_stream_for_each)
 
     put_checkpoint("own.safetensors", MODEL " --corpus copy:lag=3,alphabet=5");
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct options o;
         struct trainer t;
         char line[FILE_PATH + 200];
         snprintf(line, sizeof(line), lines[i], folder);
-        begin(&t, &o, line);
+        begin(&t, line);
         cr_expect_eq((int)t.valid.n, VALID_TOKENS, "%s", line);
         expect_split(&t.text, &t.corpus.synthetic, SPLIT_TRAIN, line);
         expect_split(&t.valid, &t.corpus.synthetic, SPLIT_VALID, line);
