@@ -8,10 +8,6 @@
 #include "tests/support/tmp_folder.h"
 #include "variants/variant.h"
 
-#include <jansson.h>
-#include <string.h>
-#include <unistd.h>
-
 TestSuite(cli, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* ---- mistakes ----------------------------------------------------------------------------- */

@@ -5,9 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 TestSuite(launcher, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static const char *const known[] = {"SLURM_ARRAY_TASK_ID",

@@ -12,9 +12,6 @@
 #include "variants/model/sublayer/sublayer.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static void must_parse(struct options *o, const char *line)
 {

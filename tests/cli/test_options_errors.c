@@ -4,7 +4,6 @@
 #include "tests/support/command_line.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 Test(options, errors_say_what_to_do)
 {

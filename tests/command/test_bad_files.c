@@ -10,10 +10,6 @@
 #include "tests/table/must_rows.h"
 #include "variants/base/safetensors.h"
 
-#include <math.h>
-#include <string.h>
-#include <unistd.h>
-
 TestSuite(bad_files, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* ---- files that never end ------------------------------------------------------------------ */

@@ -5,9 +5,6 @@
 #include "harness/util/text_table.h"
 #include "tests/support/pty.h"
 #include "variants/backends/backend.h"
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 TestSuite(check_cases, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

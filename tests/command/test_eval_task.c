@@ -5,10 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 TestSuite(eval_task, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 #define TRAIN                                                                                      \

@@ -11,13 +11,10 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 TestSuite(faults, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -6,7 +6,6 @@
 #include "tests/support/whole_run.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 TestSuite(going_on, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -9,8 +9,6 @@
 #include "harness/cli/option_words.h"
 #include "harness/table/runjson.h"
 
-#include <string.h>
-
 enum { TEXT = 600 };
 static const char TRAIN[] =
     "train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 --mem 4 --batch 1 --steps 1 "

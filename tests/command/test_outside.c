@@ -4,7 +4,6 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
-#include <string.h>
 
 TestSuite(outside, .init = folder_make, .fini = folder_remove, .timeout = 900);
 

@@ -7,7 +7,6 @@
 #include "tests/support/whole_run.h"
 
 #include <signal.h>
-#include <string.h>
 #include <time.h>
 
 TestSuite(resume, .init = folder_make, .fini = folder_remove, .timeout = 120);

@@ -4,8 +4,6 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/whole_run.h"
 
-#include <unistd.h>
-
 TestSuite(resume_files, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 static void run_whole(void) { must_bench("-q " SLOW "--max-time 0.003 --min-samples 3 --out r"); }

@@ -6,8 +6,6 @@
 #include "harness/cli/option_table.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
-#include <stdio.h>
-#include <string.h>
 
 TestSuite(score_options, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

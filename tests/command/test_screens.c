@@ -15,9 +15,6 @@
 #include "tests/support/pty.h"
 #include "tests/support/run_folder.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 TestSuite(screens, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* ---- comparing ---------------------------------------------------------------------------- */

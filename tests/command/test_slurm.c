@@ -5,8 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <string.h>
-
 TestSuite(slurm, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 #define CASES "--variant xl --seq 4,8,16 --mem 0 --workload attn --backend ref "

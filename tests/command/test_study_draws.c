@@ -10,8 +10,6 @@
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 
-#include <string.h>
-
 #define LINE                                                                                       \
     "train --variant rope --backend ref --threads 1 --pin none --seq 16 --mem 0 --batch 8 "        \
     "--layers 1 --d-model 16 --heads 2 --d-inner 16 --lr 0.02 --lr-warmup 5 --ckpt unused "        \

@@ -6,7 +6,6 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
-#include <string.h>
 
 static char studies[FILE_PATH];
 

@@ -3,8 +3,6 @@
  * A study of one text: its last part stands in for those to validate and to test on. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
-#include <math.h>
-#include <string.h>
 
 TestSuite(study_text, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -14,10 +14,7 @@
 #include "variants/model/config/control.h"
 
 #include <criterion/parameterized.h>
-#include <math.h>
 #include <signal.h>
-#include <string.h>
-#include <unistd.h>
 
 TestSuite(sweep, .init = folder_make, .fini = folder_remove, .timeout = SANITIZED ? 300 : 120);
 

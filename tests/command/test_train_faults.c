@@ -11,9 +11,7 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define IN "checkpoint_here" /* the folder whose calls count */
 #define LINE                                                                                       \

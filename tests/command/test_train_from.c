@@ -5,8 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/published_folder.h"
 
-#include <stdio.h>
-
 TestSuite(train_from, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 #define GOLDEN "tests/golden-import/"

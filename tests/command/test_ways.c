@@ -9,12 +9,8 @@
 #include "tests/table/must_rows.h"
 #include "tests/util/compared.h"
 #include "variants/backends/backend.h"
-
-#include <math.h>
 #include <sched.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 TestSuite(ways, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

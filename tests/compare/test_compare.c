@@ -10,9 +10,6 @@
 #include "tests/support/run_folder.h"
 #include "tests/util/compared.h"
 
-#include <math.h>
-#include <unistd.h>
-
 TestSuite(compare, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static const struct made_case base = {"v", "one", "1111", 128, 1000},

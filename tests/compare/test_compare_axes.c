@@ -5,9 +5,6 @@
 #include "harness/compare/compare.h"
 #include "tests/support/many_rows.h"
 
-#include <math.h>
-#include <string.h>
-
 TestSuite(compare_axes, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static struct run written(int stride, double (*factor)(int i))

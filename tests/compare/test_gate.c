@@ -10,10 +10,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
-
-#include <math.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/stat.h>
 
 TestSuite(gate, .init = folder_make, .fini = folder_remove, .timeout = 120);

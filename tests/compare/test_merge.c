@@ -6,8 +6,6 @@
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 
-#include <string.h>
-
 TestSuite(merge, .init = folder_make, .fini = folder_remove, .timeout = 120);
 TestSuite(baseline, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

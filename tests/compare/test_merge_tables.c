@@ -8,10 +8,6 @@
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 
-#include <jansson.h>
-#include <math.h>
-#include <string.h>
-
 TestSuite(merge_tables, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* Case i of a plan: two variants of a length, with another memory and batch for each length. */

@@ -6,8 +6,6 @@
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 #include "tests/table/must_rows.h"
-
-#include <jansson.h>
 #include <signal.h>
 
 TestSuite(export, .init = folder_make, .fini = folder_remove, .timeout = 240);

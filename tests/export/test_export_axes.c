@@ -6,10 +6,6 @@
 #include "tests/support/many_rows.h"
 #include "tests/support/program.h"
 
-#include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
-
 TestSuite(export_axes, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static struct ran exported(const char *to)

@@ -6,11 +6,7 @@
 #include "tests/support/run_folder.h"
 
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 TestSuite(gnuplot, .init = folder_make, .fini = folder_remove, .timeout = 100);
 

@@ -5,8 +5,6 @@
 #include "tests/support/normal.h"
 #include "tests/support/program.h"
 
-#include <math.h>
-
 TestSuite(plot_history, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { RUNS = 3 };

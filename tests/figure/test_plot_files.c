@@ -3,11 +3,7 @@
  * The files of `bench plot`, its messages, and what it refuses. */
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
-
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 TestSuite(plot_files, .init = folder_make, .fini = folder_remove, .timeout = 100);
 

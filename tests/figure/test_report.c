@@ -7,8 +7,6 @@
 #include "tests/support/run_folder.h"
 #include "tests/util/compared.h"
 
-#include <string.h>
-
 TestSuite(report, .init = folder_make, .fini = folder_remove, .timeout = 100);
 
 #define HOSTILE "<script>alert('&\"x\"')</script>"

@@ -12,9 +12,7 @@
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
 #endif
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static char *const parent[] = {"PATH=/bin",

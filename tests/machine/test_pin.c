@@ -5,7 +5,6 @@
 #include "tests/support/failure.h"
 
 #include <omp.h>
-#include <stdio.h>
 
 static struct topo *this_machine(void)
 {

@@ -6,8 +6,6 @@
 #include "tests/support/tmp_folder.h"
 #include "tests/util/compared.h"
 
-#include <math.h>
-
 TestSuite(quota, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* A file below the root, and the folders to it. */

@@ -5,12 +5,7 @@
 #include "tests/support/command_line.h"
 #include "tests/support/kept.h"
 #include "tests/util/compared.h"
-
-#include <criterion/criterion.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 TestSuite(estimate, .timeout = 240);
 

@@ -5,8 +5,6 @@
 #include "tests/support/run_folder.h"
 #include "tests/table/new_run.h"
 
-#include <string.h>
-
 TestSuite(explain, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { BLOCKS = 10 };

@@ -8,8 +8,6 @@
 #include "tests/support/failure.h"
 #include "tests/support/normal.h"
 
-#include <math.h>
-
 enum { LAUNCHES = 3, BLOCKS = 12, SAMPLES = LAUNCHES * BLOCKS };
 
 /* Deviations of launches and of blocks, as logarithms. */

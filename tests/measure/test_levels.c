@@ -7,7 +7,6 @@
 #include "tests/support/normal.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 enum { RUNS = 20 };
 static const double NOISE = 0.015;

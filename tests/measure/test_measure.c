@@ -7,9 +7,6 @@
 #include "tests/support/failure.h"
 #include "tests/util/compared.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- warm-up and calibration --------------------------------------------------------------- */
 
 Test(measure, calibrates_to_the_block_length)

@@ -9,9 +9,6 @@
 #include "tests/table/new_run.h"
 #include "tests/util/compared.h"
 
-#include <math.h>
-#include <stdio.h>
-
 TestSuite(ranking, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* Rounds in which all cases take turns on a machine that gets ten times slower, so that only pairs

@@ -8,9 +8,6 @@
 #include "tests/support/ranked.h"
 #include "variants/base/rng.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 TestSuite(ranking_clock, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum machine { QUIET, BUSY, MIXED, MACHINES };

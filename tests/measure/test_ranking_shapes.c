@@ -7,8 +7,6 @@
 #include "tests/support/ranked.h"
 #include "tests/table/new_run.h"
 
-#include <math.h>
-
 TestSuite(ranking_shapes, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* A row of a shape: memory and threads, too; rounds of blocks, of which the first

@@ -7,7 +7,6 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 /* Two threads on one L2 and one L1 each and two L3. */
 static const struct topo_facts caches = {

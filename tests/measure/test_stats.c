@@ -7,10 +7,7 @@
 #include "tests/util/compared.h"
 
 #include "variants/base/rng.h"
-
-#include <criterion/criterion.h>
 #include <criterion/logging.h>
-#include <math.h>
 
 #define NEAR(a, b) (fabs((a) - (b)) <= 1e-12 * fmax(1, fabs(b)))
 

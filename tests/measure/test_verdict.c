@@ -6,7 +6,6 @@
 #include "tests/support/median_cdf.h"
 #include "tests/support/normal.h"
 #include "tests/support/sanitized.h"
-#include <math.h>
 
 enum { MOST = 64 };
 static const double T = 0.05;

@@ -7,7 +7,6 @@
 #include "tests/support/normal.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 static void expect_near(double got, double want, double bound, const char *what)
 {

@@ -10,8 +10,6 @@
 #include "tests/util/compared.h"
 #include "variants/model/lm/lm.h"
 
-#include <string.h>
-
 TestSuite(choices, .timeout = 120);
 
 /* A model of the variant with a past of 64 rows. */

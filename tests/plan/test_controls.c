@@ -9,9 +9,6 @@
 #include "variants/model/config/keys.h"
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { FIELD_TEXT = 512 };
 
 /* What is no row of files or options, but a part. */

@@ -6,8 +6,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <string.h>
-
 TestSuite(phase, .timeout = 120);
 
 #define EACH "-V base -b ref --seq 8 --mem 0,4 "

@@ -8,8 +8,6 @@
 #include "tests/util/compared.h"
 #include "variants/model/config/control.h"
 
-#include <string.h>
-
 /* The number of cases of a line that can run. */
 static int count(const char *line)
 {

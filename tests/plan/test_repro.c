@@ -5,8 +5,6 @@
 #include "tests/support/failure.h"
 #include "tests/support/kernel/simd.h"
 
-#include <string.h>
-
 static bool same_case(const struct bench_case *a, const struct bench_case *b)
 {
     return same_shape(a, b) && a->variant == b->variant && a->backend == b->backend &&

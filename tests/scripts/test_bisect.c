@@ -5,8 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <stdio.h>
-
 TestSuite(bisect, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* In folder/repo: `make` copies the file `program`, unless there is a file `broken`. */

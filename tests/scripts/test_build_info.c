@@ -4,8 +4,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <string.h>
-
 TestSuite(build_info, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* Commits until the seven digits of one read as a number; then what the script calls it. */

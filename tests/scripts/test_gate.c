@@ -4,9 +4,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <stdio.h>
-#include <string.h>
-
 TestSuite(gate_script, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* In folder/repo, eight commits: `make` notes where it ran, and its program prints its words. */

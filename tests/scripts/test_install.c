@@ -6,9 +6,6 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 
-#include <stdio.h>
-#include <string.h>
-
 TestSuite(install, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* The sanitizers' build has no library. */

@@ -5,9 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <stdio.h>
-#include <string.h>
-
 TestSuite(make, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 static void make_tree(void)

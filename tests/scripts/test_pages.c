@@ -11,7 +11,6 @@
 
 #include <ctype.h>
 #include <glob.h>
-#include <string.h>
 
 TestSuite(pages, .init = folder_make, .fini = folder_remove, .timeout = 300);
 

@@ -7,9 +7,6 @@
 #include "tests/support/tmp_folder.h"
 #include "variants/systems.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 TestSuite(systems, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* All that these papers name, however it was decided. */

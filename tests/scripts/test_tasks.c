@@ -5,10 +5,6 @@
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
 enum { TASKS = 10 };

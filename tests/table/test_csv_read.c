@@ -6,7 +6,6 @@
 #include "tests/support/tmp_folder.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 
 static const struct table *const latency = &tables[TABLE_LATENCY];

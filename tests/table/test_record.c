@@ -11,10 +11,7 @@
 #include "variants/base/printable.h"
 
 #include <float.h>
-#include <jansson.h>
 #include <locale.h>
-#include <math.h>
-#include <string.h>
 
 TestSuite(record, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -8,11 +8,9 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static const time_t started = 1795240862; /* 2026-11-21T06:01:02Z */
 

@@ -7,10 +7,7 @@
 #include "tests/support/sample_rows.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/util/compared.h"
-
-#include <jansson.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 
 TestSuite(samples, .init = folder_make, .fini = folder_remove, .timeout = 240);

@@ -4,7 +4,6 @@
 #include "harness/tokens/token_file.h"
 
 #include "tests/support/tmp_folder.h"
-#include <string.h>
 
 TestSuite(token_file, .init = folder_make, .fini = folder_remove);
 

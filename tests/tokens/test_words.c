@@ -4,9 +4,6 @@
 #include "harness/tokens/words.h"
 #include "tests/support/failure.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* Words with bars between; `literal` and how they are cut: a letter each. */
 static void cut(char *shown, const char *pattern, const char *how, const char *text)
 {

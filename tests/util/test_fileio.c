@@ -4,12 +4,8 @@
 #include "harness/util/fileio.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
-
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 TestSuite(fileio, .timeout = 240);
 

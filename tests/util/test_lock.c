@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 TestSuite(lock, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

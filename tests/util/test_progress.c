@@ -4,8 +4,6 @@
 #include "harness/util/progress.h"
 #include "tests/util/compared.h"
 
-#include <criterion/criterion.h>
-
 Test(progress, durations)
 {
     TEXTS({duration_text(0).s, "0 s"}, {duration_text(0.26).s, "0.3 s"},

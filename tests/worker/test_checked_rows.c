@@ -7,8 +7,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"
 
-#include <string.h>
-
 TestSuite(checked_rows, .timeout = 120);
 
 /* ---- which they are ----------------------------------------------------------------------- */

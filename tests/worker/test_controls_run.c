@@ -8,7 +8,6 @@
 #include "variants/model/config/control.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { D = 32, H = 4, L = 160 };
 

@@ -8,8 +8,6 @@
 #include "tests/support/kernel/simd.h"
 #include "tests/support/started_job.h"
 #include "tests/util/compared.h"
-#include <math.h>
-#include <string.h>
 
 /* ---- counting and placing ----------------------------------------------------------------- */
 

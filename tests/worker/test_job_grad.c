@@ -14,9 +14,6 @@
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
 
-#include <math.h>
-#include <string.h>
-
 #define SIZES "--seq 9 --mem 0,20 --batch 2 --d-model 24 --heads 3 --d-inner 40 --layers 2 "
 
 static void start(struct job *j, const struct bench_case *c)

@@ -6,8 +6,6 @@
 #include "harness/worker/job.h"
 #include "tests/support/every_backend.h"
 
-#include <string.h>
-
 enum { KV_TYPES = 3 }; /* f32, bf16, q8 */
 #define SMALL "--d-model 40 --heads 4 --d-inner 72 --layers 2 --threads 2 --mem-kind kv "
 

@@ -8,8 +8,6 @@
 #include "tests/support/started_job.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { PROMPT = 7, NEW = 5, READ = PROMPT + NEW - 1 };
 

@@ -8,8 +8,6 @@
 #include "variants/model/config/settings.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 enum { D = 32, H = 4, L = 160, V = 11 };
 
 /* What shows elsewhere: in the loss and its gradient, in the segments after the first, with a task's

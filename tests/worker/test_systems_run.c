@@ -6,7 +6,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"
 #include "variants/systems.h"
-#include <string.h>
 
 /* A model's output is that of the second segment, unless its positions end with the first: its memory is
  * then its own. */

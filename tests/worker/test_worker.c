@@ -6,8 +6,6 @@
 #include "harness/worker/reference.h"
 #include "tests/support/command_line.h"
 #include "tests/support/failure.h"
-
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -9,9 +9,6 @@
 
 #include "variants/model/checkpoint/checkpoint.h"
 
-#include <criterion/parameterized.h>
-#include <unistd.h>
-
 /* ---- a small checkpoint and a small text --------------------------------------------------- */
 
 enum { BYTES = 60, VOCABULARY = 256 };

@@ -3,8 +3,6 @@
  * How many steps a model that halts runs, in the tables: of trainings, scores and timed cases. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
-#include <math.h>
-#include <string.h>
 
 TestSuite(halting, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -12,8 +12,6 @@
 #include "variants/base/rng.h"
 
 #include <dirent.h>
-#include <math.h>
-#include <string.h>
 
 TestSuite(heads, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -11,8 +11,6 @@
 #include "tests/support/score_line.h"
 #include "tests/support/trains.h"
 
-#include <math.h>
-
 /* No block of keys ends where a segment does. */
 enum {
     SEG = 18,

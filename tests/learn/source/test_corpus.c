@@ -5,10 +5,7 @@
 #include "tests/support/tmp_folder.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 TestSuite(corpus, .init = folder_make, .fini = folder_remove);

@@ -9,8 +9,6 @@
 #include "tests/support/score_line.h"
 #include "tests/util/compared.h"
 
-#include <math.h>
-
 TestSuite(counting, .timeout = 120);
 
 /* ---- numbers of published programs ---------------------------------------------------------- */

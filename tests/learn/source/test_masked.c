@@ -8,9 +8,6 @@
 #include "tests/support/score_line.h"
 #include "tests/support/tmp_folder.h"
 
-#include <math.h>
-#include <string.h>
-
 TestSuite(masked, .init = folder_make, .fini = folder_remove);
 
 /* ---- what is hidden ------------------------------------------------------------------------ */

@@ -9,8 +9,6 @@
 #include "tests/support/failure.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { N = SOURCE_TEXT, SYMBOLS = SOURCE_SYMBOLS };
 static uint8_t *const x = source_text;

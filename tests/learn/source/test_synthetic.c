@@ -5,8 +5,6 @@
 #include "tests/support/failure.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static struct synthetic parsed(const char *text)
 {

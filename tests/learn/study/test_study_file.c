@@ -5,9 +5,6 @@
 #include "tests/support/tmp_folder.h"
 #include "tests/util/compared.h"
 
-#include <math.h>
-#include <string.h>
-
 TestSuite(study_file, .init = folder_make, .fini = folder_remove);
 
 #define WHOLE                                                                                      \

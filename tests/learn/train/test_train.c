@@ -9,11 +9,6 @@
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 TestSuite(train, .init = folder_make, .fini = folder_remove);
 
 /* ---- the trainer -------------------------------------------------------------------------- */

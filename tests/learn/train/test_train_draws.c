@@ -6,7 +6,6 @@
 #include "tests/support/open_trainer.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 #include <xxhash.h>
 
 TestSuite(train_draws, .timeout = 120);

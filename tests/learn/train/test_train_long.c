@@ -14,8 +14,6 @@
 
 #include "variants/base/safetensors.h"
 
-#include <math.h>
-
 TestSuite(train_long, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 #define LINE "--seq 16 --mem 24 --corpus copy:lag=5,p=0.9,alphabet=7 --lr-warmup 10 --lr 0.005 "

@@ -6,7 +6,6 @@
 #include "tests/support/open_trainer.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 TestSuite(train_objectives, .timeout = 120);
 

@@ -9,10 +9,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 TestSuite(train_options, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 enum which { LOOP, TEXT, MASKED, TASK, CLOCK, WHICHES };

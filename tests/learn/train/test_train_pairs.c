@@ -9,9 +9,6 @@
 #include "tests/support/score_line.h"
 #include "tests/support/tmp_folder.h"
 
-#include <math.h>
-#include <string.h>
-
 TestSuite(train_pairs, .init = folder_make, .fini = folder_remove);
 
 #define TEXT "translate:n=5,alphabet=6"

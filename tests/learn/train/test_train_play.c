@@ -8,9 +8,6 @@
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
 
-#include <math.h>
-#include <string.h>
-
 TestSuite(train_play, .init = folder_make, .fini = folder_remove);
 
 static void parse(struct options *o, const char *variant, const char *on, const char *text,

@@ -6,10 +6,6 @@
 #include "tests/support/property.h"
 #include "tests/support/tmp_folder.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 TestSuite(train_recipe, .init = folder_make, .fini = folder_remove);
 
 static void parse(struct options *o, const char *variant, const char *more)

@@ -8,7 +8,6 @@
 #include "tests/support/tmp_folder.h"
 
 #include <fnmatch.h>
-#include <math.h>
 
 TestSuite(train_sees, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -9,9 +9,6 @@
 #include "tests/support/open_trainer.h"
 #include "tests/support/tmp_folder.h"
 
-#include <math.h>
-#include <unistd.h>
-
 static struct options opt;
 static struct trainer trainer;
 static char path[FILE_PATH], state[FILE_PATH], next[FILE_PATH];
