@@ -51,7 +51,8 @@ Test(measure, least_warmup)
 {
     static const struct {
         double call_ns, first_ns, warmup_ms;
-        int calls, blocks;
+        uint32_t calls;
+        int blocks;
     } rule[] = {{1000, 1e6, 0, 5000, 0}, {1000, 0, 0, 5000, 0}, {400e6, 0, 300, 1, 1}};
 
     for (size_t k = 0; k < ARRAY_LEN(rule); k++) {

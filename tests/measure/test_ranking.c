@@ -64,8 +64,8 @@ Test(ranking, variants_by_their_fastest_backends)
 
     r = ranked(&run, RANKED_BACKENDS);
     cr_assert_eq(r.n, 1);
-    cr_assert_eq(r.v[0].n,
-                 3); /* no case ran on all three: they stand as they came, whatever each ran */
+    /* No case ran on all three: they stand as they came, whatever each ran. */
+    cr_assert_eq(r.v[0].n, 3);
     cr_expect_eq(r.v[0].common, 0);
     TEXTS({r.v[0].v[0].name, "avx2"}, {r.v[0].v[1].name, "avx512"}, {r.v[0].v[2].name, "ref"});
     cr_expect(isnan(r.v[0].v[1].change.log.mid) && !is_slower(&r.v[0].v[1].change));
