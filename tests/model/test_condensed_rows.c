@@ -4,6 +4,7 @@
  * that is seen counts the same, and with maps that change nothing the output is their mean. By hand
  * from each scheme's definition, for texts that no group divides, on the reference. */
 #include "tests/support/alone.h"
+#include "tests/support/named.h"
 #include "tests/support/set_choice.h"
 #include "variants/parts/parts.h"
 
@@ -14,6 +15,8 @@ enum { D = 4, MOST = 29 };
 
 typedef double table[MOST][D];
 
+static const char *const one_head[] = {"attn.v.weight", "attn.o.weight", NULL};
+
 /* ---- one sub-layer ------------------------------------------------------------------------- */
 
 struct condensed {
@@ -21,18 +24,10 @@ struct condensed {
     float x[MOST * D], z[MOST * D];
 };
 
-static float *weights(struct condensed *t, const char *name)
-{
-    const struct param *const p = params_find(&t->l.p, name);
-
-    cr_assert(p, "no %s", name);
-    return p->data;
-}
-
 static void identity(struct condensed *t, const char *name)
 {
     for (int e = 0; e < D; e++)
-        weights(t, name)[e * D + e] = 1;
+        data_of(&t->l.p, "%s", name)[e * D + e] = 1;
 }
 
 /* All weights 0 but `maps` of values and of outputs. */
@@ -150,7 +145,7 @@ static void pooled_by_hand(table want, const struct condensed *t, struct by_hand
 /* Small multiples of 1/16, other ones for each name. */
 static const float *some_map(struct condensed *t, const char *name, int n)
 {
-    float *const at = weights(t, name);
+    float *const at = data_of(&t->l.p, "%s", name);
 
     for (int i = 0; i < n; i++)
         at[i] = (float)((int)(rng_u32(SEED, rng_stream(name), (uint64_t)i) % 31) - 15) / 16;
@@ -206,17 +201,15 @@ enum { GROUP = 3 };
 /* The learned value, here 0, and the groups that end at the query or before it. */
 Test(condensed_rows, whole_groups_and_what_stands_for_none)
 {
-    static const char *const maps[] = {"attn.v.weight", "attn.o.weight", NULL};
-
     for (int L = 1; L <= MOST; L++) {
         struct config c = of("mca");
         struct condensed t;
         table want = {{0}}, x;
         set_number(&c, "mca_stride", GROUP);
-        open_alone(&t, c, L, maps);
+        open_alone(&t, c, L, one_head);
         for (int e = 0; e < D; e++)
             for (int k = 0; k < GROUP; k++) /* out, in, tap: a mean */
-                weights(&t, "attn.conv_v.weight")[(e * D + e) * GROUP + k] = 1.0f / GROUP;
+                data_of(&t.l.p, "attn.conv_v.weight")[(e * D + e) * GROUP + k] = 1.0f / GROUP;
         tokens(x, &t);
         for (int i = 0; i < L; i++)
             for (int g = 0; (g + 1) * GROUP <= i + 1; g++)
@@ -234,17 +227,15 @@ enum { BLOCK = 5, RANK = 2 };
  * one; of its own block the tokens up to itself. */
 Test(condensed_rows, blocks_before_its_own)
 {
-    static const char *const maps[] = {"attn.v.weight", "attn.o.weight", NULL};
-
     for (int L = 1; L <= MOST; L++) {
         struct config c = of("linformer");
         struct condensed t;
         table want = {{0}}, x;
         set_number(&c, "lin_block", BLOCK), set_number(&c, "rank", RANK);
-        open_alone(&t, c, L, maps);
+        open_alone(&t, c, L, one_head);
         for (int k = 0; k < BLOCK; k++)
-            weights(&t, "attn.proj_v.weight")[k] = 1.0f / BLOCK;
-        weights(&t, "attn.proj_v.weight")[2 * BLOCK - 1] = 2;
+            data_of(&t.l.p, "attn.proj_v.weight")[k] = 1.0f / BLOCK;
+        data_of(&t.l.p, "attn.proj_v.weight")[2 * BLOCK - 1] = 2;
         tokens(x, &t);
         for (int i = 0; i < L; i++) {
             const int own = i / BLOCK, rows = own * RANK + i % BLOCK + 1;
@@ -289,14 +280,12 @@ static void tree_by_hand(double *to, table x, int i)
 
 Test(condensed_rows, nodes_of_a_pyramid)
 {
-    static const char *const maps[] = {"attn.v.weight", "attn.o.weight", NULL};
-
     for (int L = 1; L <= MOST; L++) {
         struct config c = of("bp");
         struct condensed t;
         table want = {{0}}, x;
         set_number(&c, "tree", NEAR);
-        open_alone(&t, c, L, maps);
+        open_alone(&t, c, L, one_head);
         tokens(x, &t);
         for (int i = 0; i < L; i++)
             tree_by_hand(want[i], x, i);

@@ -5,6 +5,7 @@
  * this suite that they are the same for every memory, batch, segment and position of every wiring.
  */
 #include "tests/support/model.h"
+#include "tests/support/named.h"
 #include "tests/support/sanitized.h"
 #include "variants/model/attention/sublayer_attention.h"
 
@@ -331,15 +332,6 @@ Test(lm, what_is_out_of_reach_changes_nothing, .timeout = 120)
 
 /* ---- the output and the positions --------------------------------------------------------- */
 
-/* Overwrite the tensor `name`. */
-static float *weights(struct model *m, const char *name)
-{
-    const struct param *p = params_find(&m->lm.params, name);
-
-    cr_assert(p, "no %s", name);
-    return p->data;
-}
-
 Test(lm, untied_with_the_embedding_is_tied)
 {
     struct config c = config_default(variant_find("shaw"), 12, 3, 5, 17, 2, 11);
@@ -350,7 +342,8 @@ Test(lm, untied_with_the_embedding_is_tied)
     model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){1, 5, 7});
     float *own = model_stream(&m, 0, 1, TEXT, 5);
     cr_expect_gt(case_error(own, tied, (size_t)(TEXT * c.V)), 1.0, "out.weight is not read");
-    memcpy(weights(&m, "out.weight"), weights(&m, "embed.weight"), sizeof(float) * 12 * 11);
+    memcpy(data_of(&m.lm.params, "out.weight"), data_of(&m.lm.params, "embed.weight"),
+           sizeof(float) * 12 * 11);
     own = model_stream(&m, 0, 1, TEXT, 5);
     expect_same(own, tied, (size_t)(TEXT * c.V), "-", 0, 0);
 }

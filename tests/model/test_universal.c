@@ -6,37 +6,9 @@
 #include "tests/support/kernel/universal_case.h"
 #include "tests/support/set_choice.h"
 
+enum { B = 2 };
+
 /* ---- equations ---------------------------------------------------------------------------- */
-
-/* LN2(a + FFN(a)), a = LN1(x + attention(x)), of x [T,D]. */
-static double *block(const struct layer *y, const double *x)
-{
-    const struct config *c = y->c;
-    const int HD = c->H * c->dh;
-    double *q = linear(y, "attn.q", x, T, D, HD), *k = linear(y, "attn.k", x, T, D, HD);
-    double *v = linear(y, "attn.v", x, T, D, HD), *o = numbers(T * HD), *o_h = numbers(T * c->dh);
-
-    for (int h = 0; h < c->H; h++) {
-        double *q_h = head(c, q, T, h), *k_h = head(c, k, T, h), *v_h = head(c, v, T, h);
-        const struct naive n = {.L = T,
-                                .d = c->dh,
-                                .causal = true,
-                                .scale = 1 / sqrt(c->dh),
-                                .q = q_h,
-                                .k = k_h,
-                                .v = v_h};
-        naive_attend(&n, o_h);
-        for (int i = 0; i < T * c->dh; i++)
-            o[(i / c->dh * c->H + h) * c->dh + i % c->dh] = o_h[i];
-    }
-    double *a = linear(y, "attn.o", o, T, HD, D);
-    for (int i = 0; i < T * D; i++)
-        a[i] += x[i];
-    double *n = norm(y, "ln1", a, T), *f = feed_forward(y, "ff", n, T);
-    for (int i = 0; i < T * D; i++)
-        f[i] += n[i];
-    return norm(y, "ln2", f, T);
-}
 
 static double wave(int at, int e)
 {
@@ -94,7 +66,7 @@ static void depth_by_hand(const struct layer *y, double *h, struct halted *r)
             x[i] += wave(i / D, i % D) + wave(c->step_base + t, i % D);
         for (int i = 0; i < T && c->halt == HALT_T2T; i++)
             p[i] = halting(y, x + i * D);
-        double *z = block(y, x);
+        const double *const z = by_hand(y, x, false);
         for (int i = 0; i < T; i++) {
             if (c->halt != HALT_GRAVES || !done[i])
                 memcpy(h + i * D, z + i * D, D * sizeof(*h));
@@ -120,15 +92,14 @@ static void expect_equations(const struct config *c, const char *backend)
     (void)model_stream(&m, 0, B, T, T);
     const float *const E = m.lm.params.v[m.lm.at_embed].data;
     for (int b = 0; b < B; b++) {
-        const struct layer y = {c, &m.lm.params};
+        const struct layer y = {c, &m.lm.params, T, 0};
         double h[T * D];
         float want[T * D];
         struct halted r;
         for (int i = 0; i < T * D; i++)
             h[i] = (double)c->emb_scale * (double)E[token_of(&m, b, i / D) * D + i % D];
         depth_by_hand(&y, h, &r);
-        for (int i = 0; i < T * D; i++)
-            want[i] = (float)r.out[i];
+        to_floats(want, r.out, T * D);
         const double error = case_error(m.lm.h + b * T * D, want, T * D);
         cr_expect(error < 1, "%s, %s: %.3g x its limit", backend, halt_name[c->halt], error);
         ponder += r.ponder / B;

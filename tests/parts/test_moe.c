@@ -52,8 +52,7 @@ static void router(const struct ffn_case *t, int i, double x[D], double p[MAX_E]
     const int E = moe_of(t->c)->experts;
     double sum = 0;
 
-    for (int d = 0; d < D; d++)
-        x[d] = (double)t->x[i * D + d];
+    to_doubles(x, t->x + i * D, D);
     for (int e = 0; e < E; e++)
         sum += p[e] = exp(ffn_map(t, "ff.router", e, x, D));
     for (int e = 0; e < E; e++)
@@ -108,8 +107,7 @@ static void expect_by_hand(struct ffn_case *t, const char *backend)
     const struct moe_work w = moe_work_of(t->c, ROWS, t->work);
     float y[ROWS * D];
 
-    for (int i = 0; i < ROWS * D; i++)
-        y[i] = (float)want.y[i / D][i % D];
+    to_floats(y, *want.y, ROWS * D);
     ffn_forward(t, false);
     cr_expect_lt(case_error(t->y, y, ROWS * D), 1, "%s: %d of %d, capacity %d", backend,
                  moe_of(t->c)->k, moe_of(t->c)->experts, moe_of(t->c)->capacity);
@@ -214,8 +212,7 @@ TEST_EACH(int *b, moe, groups_and_tokens_choose, every_backend())
                 for (int k = 0; k < moe_k(&c); k++)
                     cr_expect_eq(w.route[row * moe_k(&c) + k], route[k], "row %d choice %d", row,
                                  k);
-                for (int d = 0; d < D; d++)
-                    want[row * D + d] = (float)y[d];
+                to_floats(want + row * D, y, D);
             }
             cr_expect_lt(case_error(t.y, want, ROWS * D), 1, "%s, form %zu", backends[*b]->name, i);
         }

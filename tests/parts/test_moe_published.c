@@ -145,11 +145,9 @@ TEST_EACH(int *b, moe_published, is_its_equation, every_backend())
         ffn_forward(&t, i % 3 == 0);
         for (int row = 0; row < ROWS; row++) {
             double x[D], y[D];
-            for (int d = 0; d < D; d++)
-                x[d] = (double)t.x[row * D + d];
+            to_doubles(x, t.x + row * D, D);
             row_by_hand(&t, &forms[i], x, y);
-            for (int d = 0; d < D; d++)
-                want[row * D + d] = (float)y[d];
+            to_floats(want + row * D, y, D);
         }
         cr_expect_lt(case_error(t.y, want, ROWS * D), 1, "%s, form %zu: %g", backends[*b]->name, i,
                      case_error(t.y, want, ROWS * D));

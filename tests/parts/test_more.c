@@ -4,6 +4,7 @@
  * carried from layer to layer. Each where it reduces to something simpler; golden files test other
  * values, the suites over all variants segments, memories and backends. */
 #include "tests/support/model.h"
+#include "tests/support/named.h"
 #include "tests/support/set_choice.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/parts.h"
@@ -27,16 +28,6 @@ static void open(struct model *m, const struct config *c)
     model_open(m, c, "ref", 1, MEM_NONE, whole);
 }
 
-static float *tensor(const struct model *m, const char *fmt, int layer)
-{
-    char name[64];
-
-    snprintf(name, sizeof(name), fmt, layer);
-    const struct param *const p = params_find(&m->lm.params, name);
-    cr_assert(p, "no %s", name);
-    return p->data;
-}
-
 /* Both have drawn their weights by name, so shared weights are equal. */
 static void expect_same(struct model *a, struct model *b, const char *what)
 {
@@ -57,7 +48,7 @@ static void expect_different(struct model *a, struct model *b, const char *what)
 static void set_mix(const struct model *m, const char *fmt, const int from[H])
 {
     for (int l = 0; l < m->lm.c.N; l++) {
-        float *const mix = tensor(m, fmt, l);
+        float *const mix = data_of(&m->lm.params, fmt, l);
         for (int i = 0; i < H * H; i++)
             mix[i] = from[i / H] == i % H;
     }
@@ -88,7 +79,7 @@ Test(talking, begins_near_the_identity)
     struct model m;
 
     open(&m, &c);
-    const float *mix = tensor(&m, "layers.%d.attn.mix_probs", 0);
+    const float *mix = data_of(&m.lm.params, "layers.%d.attn.mix_probs", 0);
     for (int i = 0; i < H * H; i++)
         cr_expect(fabsf(mix[i] - (i / H == i % H)) < 0.2f && mix[i] != 0 && mix[i] != 1);
 }
@@ -99,7 +90,7 @@ static void set_span(const struct model *m, float z)
 {
     for (int l = 0; l < m->lm.c.N; l++)
         for (int h = 0; h < H; h++)
-            tensor(m, "layers.%d.attn.span", l)[h] = z;
+            data_of(&m->lm.params, "layers.%d.attn.span", l)[h] = z;
 }
 
 Test(span, long_spans_are_plain)
@@ -202,8 +193,9 @@ Test(persistent, shares_of_the_softmax)
         c.window = 1;
         c.pos = pos_find("none");
         open(&m, &c);
-        memset(tensor(&m, "sub.%d.attn.q.weight", 0), 0, sizeof(float) * 15 * 12);
-        memset(tensor(&m, "sub.%d.attn.pers_v", 0), 0, sizeof(float) * (size_t)(H * counts[k] * 5));
+        memset(data_of(&m.lm.params, "sub.%d.attn.q.weight", 0), 0, sizeof(float) * 15 * 12);
+        memset(data_of(&m.lm.params, "sub.%d.attn.pers_v", 0), 0,
+               sizeof(float) * (size_t)(H * counts[k] * 5));
         (void)model_stream(&m, 0, BATCH, T, T);
         shares[k] = fenced(BATCH * T * 15);
         memcpy(shares[k], m.lm.sublayers.work[0].array[AT_O], sizeof(float) * BATCH * T * 15);
@@ -260,9 +252,9 @@ Test(realformer, a_silent_layer_repeats_the_one_below)
         struct model m;
         c.uv_per_layer = true;
         model_open_trained(&m, &c, "ref", 1, MEM_NONE, whole);
-        memset(tensor(&m, "layers.%d.attn.q.weight", 1), 0, sizeof(float) * 15 * 12);
-        memset(tensor(&m, "layers.%d.attn.bias_u", 1), 0, sizeof(float) * 15);
-        memset(tensor(&m, "layers.%d.attn.bias_v", 1), 0, sizeof(float) * 15);
+        memset(data_of(&m.lm.params, "layers.%d.attn.q.weight", 1), 0, sizeof(float) * 15 * 12);
+        memset(data_of(&m.lm.params, "layers.%d.attn.bias_u", 1), 0, sizeof(float) * 15);
+        memset(data_of(&m.lm.params, "layers.%d.attn.bias_v", 1), 0, sizeof(float) * 15);
         lm_build_tables(&m.lm, &m.g);
         model_segment(&m, 0, BATCH, 0, T, T);
         const float *const S = m.lm.sublayers.work[0].array[AT_SCORES];

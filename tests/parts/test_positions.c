@@ -7,6 +7,7 @@
 #include "tests/support/in_double.h"
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/laid.h"
+#include "tests/support/named.h"
 #include "tests/support/set_choice.h"
 
 #include <criterion/criterion.h>
@@ -107,14 +108,6 @@ Test(positions, words_that_turn)
 
 /* ---- tables by distance -------------------------------------------------------------------- */
 
-static const float *weight(const struct laid *t, const char *name)
-{
-    const struct param *const p = params_find(&t->params, name);
-
-    cr_assert(p, "no %s", name);
-    return p->data;
-}
-
 /* Row of head h for distance n in a table that clips where it ends. */
 static const float *row_at(const struct laid *t, const float *table, int h, int64_t n)
 {
@@ -144,7 +137,7 @@ static void expect_xl(const struct laid *t, int64_t n)
 {
     const int64_t limit = t->c.clamp_len ? t->c.clamp_len : FARTHEST;
     const int64_t at = n > limit ? limit : n < -limit ? -limit : n;
-    const float *const W = weight(t, "layers.0.attn.r.weight");
+    const float *const W = data_of(&t->params, "layers.0.attn.r.weight");
     double x[64], size;
 
     for (int e = 0; e < t->c.D; e++) {
@@ -233,12 +226,12 @@ static int64_t delta(int64_t i, int64_t j, int k)
 static void expect_deberta(const struct laid *t, bool code, int64_t n)
 {
     static const char *const maps[] = {"layers.0.attn.pos_k.weight", "layers.0.attn.pos_q.weight"};
-    const float *const E = weight(t, "layers.0.attn.rel_embed.weight");
+    const float *const E = data_of(&t->params, "layers.0.attn.rel_embed.weight");
     double x[64], size;
 
     for (int which = 0; which < 2; which++) {
         const bool turned = which == 1 && !code;
-        const float *const W = weight(t, maps[which]);
+        const float *const W = data_of(&t->params, "%s", maps[which]);
         const int64_t at = turned ? delta(0, n, t->c.clip) : delta(n, 0, t->c.clip);
         for (int i = 0; i < t->c.D; i++)
             x[i] = (double)E[at * t->c.D + i];
@@ -273,14 +266,15 @@ Test(positions, deberta_tables)
  */
 static void tupe_row(const struct laid *t, const char *map, int h, int p, double *out, double *size)
 {
-    const float *const row = weight(t, "layers.0.attn.tupe.pos.weight") + (ptrdiff_t)p * t->c.D;
+    const float *const row =
+        data_of(&t->params, "layers.0.attn.tupe.pos.weight") + (ptrdiff_t)p * t->c.D;
     double x[64];
 
     to_doubles(x, row, t->c.D);
-    layer_norm(x, t->c.D, weight(t, "layers.0.attn.tupe.ln.weight"),
-               weight(t, "layers.0.attn.tupe.ln.bias"), (double)t->c.ln_eps);
+    layer_norm(x, t->c.D, data_of(&t->params, "layers.0.attn.tupe.ln.weight"),
+               data_of(&t->params, "layers.0.attn.tupe.ln.bias"), (double)t->c.ln_eps);
     for (int e = 0; e < t->c.dh; e++)
-        out[e] = mapped(t, weight(t, map), h, e, x, &size[e]);
+        out[e] = mapped(t, data_of(&t->params, "%s", map), h, e, x, &size[e]);
 }
 
 /* T_h[i,j] = scale (LN(p_i) U_q) . (LN(p_j) U_k), of positions, not of distances. */
@@ -315,8 +309,8 @@ static double by_distance(const struct laid *t, int h, int64_t n)
     const double x = (double)n;
 
     if (t->c.pos == &pos_gaussian)
-        return -fabs((double)weight(t, "layers.0.attn.gauss.w")[h] * x * x +
-                     (double)weight(t, "layers.0.attn.gauss.b")[h]);
+        return -fabs((double)data_of(&t->params, "layers.0.attn.gauss.w")[h] * x * x +
+                     (double)data_of(&t->params, "layers.0.attn.gauss.b")[h]);
     const double centre = h % 2 ? 0 : 1; /* the heads look at the last token and at their own */
     return -(x - centre) * (x - centre) / 2;
 }

@@ -14,11 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { B = 2, L = 7, M = 9, K = L + M };
-
 struct layer {
     const struct config *c;
     const struct params *p;
+    int L, M; /* queries, rows of the memory */
 };
 
 /* Names of tensors in a layer, and in a model with an explicit order "sf". */
@@ -103,7 +102,7 @@ static inline double *floats(const float *x, int n)
 /* W_r R[dist], all heads: [K, H*dh]. */
 static inline double *pos_encoding(const struct layer *y)
 {
-    const int D = y->c->D;
+    const int D = y->c->D, K = y->L + y->M;
     double *R = numbers(K * D);
 
     for (int n = 0; n < K; n++)
@@ -129,7 +128,7 @@ static inline void terms(const struct layer *y, int h, struct naive *n)
         n->rel_v = floats(tensor(y, "attn.rel_v") + at, table);
     } else if (strcmp(c->pos->name, "xl") == 0) {
         snprintf(u, sizeof(u), "%sbias_u", prefix), snprintf(w, sizeof(w), "%sbias_v", prefix);
-        n->rho = head(c, pos_encoding(y), K, h);
+        n->rho = head(c, pos_encoding(y), y->L + y->M, h);
         if (!c->u_off)
             n->u = floats(tensor(y, u) + h * c->dh, c->dh);
         if (!c->v_off)
@@ -138,15 +137,15 @@ static inline void terms(const struct layer *y, int h, struct naive *n)
 }
 
 /* One head without a softmax, products of elu + 1: o_h [L,dh]. */
-static inline void attend_linearly(const struct config *c, const double *q, const double *k,
+static inline void attend_linearly(const struct layer *y, const double *q, const double *k,
                                    const double *v, double *o)
 {
-    const int d = c->dh;
+    const int d = y->c->dh;
 
-    for (int i = 0; i < L; i++) {
-        double den = (double)linear_of(c)->eps;
+    for (int i = 0; i < y->L; i++) {
+        double den = (double)linear_of(y->c)->eps;
         memset(o + i * d, 0, sizeof(*o) * (size_t)d);
-        for (int j = 0; j <= M + i; j++) {
+        for (int j = 0; j <= y->M + i; j++) {
             double w = 0;
             for (int e = 0; e < d; e++) {
                 const double a = q[i * d + e], b = k[j * d + e];
@@ -165,7 +164,7 @@ static inline void attend_linearly(const struct config *c, const double *q, cons
 static inline double *attention(const struct layer *y, const double *from)
 {
     const struct config *c = y->c;
-    const int HD = c->H * c->dh;
+    const int HD = c->H * c->dh, L = y->L, M = y->M, K = L + M;
     double *q = linear(y, "attn.q", from + M * c->D, L, c->D, HD), *o = numbers(L * HD);
     double *k = linear(y, "attn.k", from, K, c->D, HD), *v = linear(y, "attn.v", from, K, c->D, HD);
     double *o_h = numbers(L * c->dh);
@@ -176,7 +175,7 @@ static inline double *attention(const struct layer *y, const double *from)
         n.scale = 1 / sqrt(c->dh), n.q = q_h, n.k = k_h, n.v = v_h;
         terms(y, h, &n);
         if (c->mixer)
-            attend_linearly(c, q_h, k_h, v_h, o_h);
+            attend_linearly(y, q_h, k_h, v_h, o_h);
         else
             naive_attend(&n, o_h);
         for (int i = 0; i < L * c->dh; i++)
@@ -297,7 +296,7 @@ static inline double *by_hand(const struct layer *y, const double *rows, bool re
 {
     const struct config *c = y->c;
     const bool macaron = c->wiring == WIRING_MACARON_PRE || c->wiring == WIRING_MACARON_POST;
-    const int from = recompute ? 0 : M;
+    const int L = y->L, M = y->M, K = L + M, from = recompute ? 0 : M;
     double *all = copy(rows, K * c->D);
 
     if (macaron)

@@ -5,6 +5,8 @@
 #include "tests/support/alone.h"
 #include "tests/support/by_hand.h"
 
+enum { B = 2, L = 7, M = 9, K = L + M };
+
 static void open_layer(struct alone *y, const struct config *c, const char *backend,
                        enum mem_kind kind)
 {
@@ -56,9 +58,8 @@ static void check_layer(const struct config *c, const char *backend, enum mem_ki
     run_layer(&y, kind, rows, got);
     for (int b = 0; b < B; b++) {
         double *in = floats(rows + b * K * D, K * D);
-        double *z = by_hand(&(struct layer){c, &y.p}, in, kind == MEM_RECOMPUTE);
-        for (int i = 0; i < L * D; i++)
-            want[b * L * D + i] = (float)z[i];
+        double *z = by_hand(&(struct layer){c, &y.p, L, M}, in, kind == MEM_RECOMPUTE);
+        to_floats(want + b * L * D, z, L * D);
     }
     const double error = case_error(got, want, (size_t)(B * L * D));
     cr_expect(error < 1.0, "%s, %s, norm %s, gate %s, %s, window %d, clamp %d: %.3g x its limit",

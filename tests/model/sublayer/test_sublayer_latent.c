@@ -6,6 +6,7 @@
 #include "tests/support/alone.h"
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
+#include "tests/support/named.h"
 #include "variants/parts/latent.h"
 
 enum { SEQUENCES = 2, SEGMENT = 7, MEMORY = 12, TEXT = 23 };
@@ -74,14 +75,6 @@ static const float *value_of(const struct alone *y, int width)
     return steps_matrix(t, &r, i).at;
 }
 
-static const float *weight_of(const struct alone *y, const char *name)
-{
-    const struct param *const p = params_find(&y->p, name);
-
-    cr_assert_not_null(p, "%s", name);
-    return p->data;
-}
-
 /* How far the two forms may be apart. The reference adds in double, so each number that it stores
  * is off by U of the sum of its terms' magnitudes, |a||b| at most for a product of a and b.
  *
@@ -96,8 +89,8 @@ static const float *weight_of(const struct alone *y, const char *name)
 static double bound_of(const struct alone *y, const struct config *c)
 {
     const struct latent *const l = latent_of(c);
-    const float *const up = weight_of(y, "attn.kv_b.weight"), *const out =
-                                                                  weight_of(y, "attn.o.weight");
+    const float *const up = data_of(&y->p, "attn.kv_b.weight"), *const out =
+                                                                    data_of(&y->p, "attn.o.weight");
     const size_t head = (size_t)((l->nope + c->dv) * l->rank), D = (size_t)c->D;
     const int width = c->H * c->dv;
     const double q = longest(value_of(y, c->H * c->dh), (size_t)SEQUENCES * SEGMENT * (size_t)c->H,
