@@ -5,9 +5,7 @@
 #pragma once
 
 #include "attn_case.h"
-#include "library_judge.h"
 #include "mask_rule.h"
-#include "variants/backends/library/fields.h"
 
 /* Terms beyond those of struct scheme. */
 enum {
@@ -217,14 +215,34 @@ static inline void free_wide(struct wide *w)
 
 /* ---- the equation ------------------------------------------------------------------------- */
 
-static inline int loop_dist(const struct attn *a, int i, int j)
+/* The call of the library that asks for the same: its judge is the loop over pairs. */
+static inline struct ba_attention same_call(const struct attn *a, struct ba_mask masks[3])
 {
-    return a->q_step ? a->q_first + i * a->q_step - j * a->k_step : a->M + i - j;
+    for (int n = 0; a->mask && n < (a->mask_of_head ? 3 : 1); n++)
+        masks[n] = same_mask(&a->mask[n]);
+    const struct attn *const x = a;
+#define STRIDES(x) .x##_at = { a->x##_at.batch, a->x##_at.row }
+    return (struct ba_attention){SAME_IN_ATTENTION(SAME).Hkv = a->Hkv,
+                                 .scale = a->scale,
+                                 .masks = a->mask ? masks : NULL,
+                                 .add = a->add.at,
+                                 .add_batch = a->add.batch,
+                                 .add_head = a->add.head,
+                                 .add_row = a->add.row,
+                                 .fade = a->fade.at,
+                                 .fade_batch = a->fade.batch,
+                                 .fade_head = a->fade.head,
+                                 STRIDES(q),
+                                 STRIDES(k),
+                                 STRIDES(v),
+                                 STRIDES(o)};
+#undef STRIDES
 }
 
 static inline bool loop_sees(const struct attn *a, int h, int i, int j)
 {
-    const int n = loop_dist(a, i, j), window = a->window_of_head ? a->window_of_head[h] : a->window;
+    const int n = a->q_step ? a->q_first + i * a->q_step - j * a->k_step : a->M + i - j;
+    const int window = a->window_of_head ? a->window_of_head[h] : a->window;
     const long key = (long)a->base + (a->q_step ? a->k_step : 1) * j;
 
     if ((a->causal && n < 0) || (window && n >= window))
@@ -254,32 +272,6 @@ static inline void poison_unseen(struct wide *w)
             for (int e = 0; e < a->Hkv * attn_dv(a); e++)
                 w->x.v[b * a->v_at.batch + j * a->v_at.row + e] = j % 2 ? -INFINITY : NAN;
         }
-}
-
-/* The call of the library that asks for the same: its judge is the loop over pairs. */
-static inline struct ba_attention same_call(const struct attn *a, struct ba_mask masks[3])
-{
-    for (int n = 0; a->mask && n < (a->mask_of_head ? 3 : 1); n++) {
-        const struct mask *const x = &a->mask[n];
-        masks[n] = (struct ba_mask){SAME_IN_MASK(SAME).size = sizeof(*masks)};
-    }
-    const struct attn *const x = a;
-#define STRIDES(x) .x##_at = { a->x##_at.batch, a->x##_at.row }
-    return (struct ba_attention){SAME_IN_ATTENTION(SAME).Hkv = a->Hkv,
-                                 .scale = a->scale,
-                                 .masks = a->mask ? masks : NULL,
-                                 .add = a->add.at,
-                                 .add_batch = a->add.batch,
-                                 .add_head = a->add.head,
-                                 .add_row = a->add.row,
-                                 .fade = a->fade.at,
-                                 .fade_batch = a->fade.batch,
-                                 .fade_head = a->fade.head,
-                                 STRIDES(q),
-                                 STRIDES(k),
-                                 STRIDES(v),
-                                 STRIDES(o)};
-#undef STRIDES
 }
 
 /* ---- bounds ------------------------------------------------------------------------------- */

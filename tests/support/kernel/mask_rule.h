@@ -1,114 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * For tests of masks: the rules of a sparse mask one by one, each by trying rather than by
- * arithmetic, and a few common patterns. Independent of ranges. */
+ * For tests of masks: the rules of a sparse mask as the library's judge has them, pair by pair, and a
+ * few common patterns. Independent of ranges. */
 #pragma once
 
+#include "library_judge.h"
+#include "variants/backends/library/fields.h"
 #include "variants/backends/mask.h"
 
 enum { RULE_BLOCKS = 128, RULE_RANDOM = 2 };
 
-/* w keys to each side at most, spaced r apart. */
-static inline bool rule_window(long w, long r, long a, long c)
+/* The mask of the library that hides the same. */
+static inline struct ba_mask same_mask(const struct mask *x)
 {
-    for (long t = -(w - 1); t < w; t++)
-        if (c == a + t * (r ? r : 1))
-            return true;
-    return false;
-}
-
-/* Which piece of `size` a position is in. */
-static inline long rule_piece(long size, long x)
-{
-    long piece = 0;
-
-    for (; x >= size; x -= size)
-        piece++;
-    return piece;
-}
-
-static inline bool rule_block(const struct mask *m, long a, long c)
-{
-    const long from = rule_piece(m->block, a), to = rule_piece(m->block, c);
-
-    for (long b = from - m->back; b <= from + m->back; b++)
-        if (b == to)
-            return true;
-    for (long x = 1; x <= m->memory; x++)
-        if (c == from * m->block - x)
-            return true;
-    for (int x = 0; x < m->n_random; x++)
-        if (m->random[from * m->n_random + x] == to)
-            return true;
-    return false;
-}
-
-/* The last `summary` of each `fixed`. */
-static inline bool rule_fixed(const struct mask *m, long c)
-{
-    const long within = c - rule_piece(m->fixed, c) * m->fixed;
-
-    for (long back = 1; back <= m->summary; back++)
-        if (within == m->fixed - back)
-            return true;
-    return false;
-}
-
-static inline bool rule_stride(long l, long a, long c)
-{
-    const long lo = a < c ? a : c, hi = a < c ? c : a;
-    long x = lo;
-
-    while (x < hi)
-        x += l;
-    return x == hi;
-}
-
-/* Row and column of each position by walking: bands of tiles, tiles, rows, columns. */
-static inline void rule_place(const struct mask *m, long position, long *y, long *x)
-{
-    long at = 0;
-
-    for (long band = 0;; band += m->rect_rows)
-        for (long column = 0; column < m->row; column += m->rect)
-            for (*y = band; *y < band + m->rect_rows; ++*y)
-                for (*x = column; *x < column + m->rect; ++*x)
-                    if (at++ == position)
-                        return;
-}
-
-/* Some token of the tile of a is so near. */
-static inline bool rule_rect(const struct mask *m, long a, long c)
-{
-    long ya, xa, yc, xc;
-
-    rule_place(m, a, &ya, &xa);
-    rule_place(m, c, &yc, &xc);
-    const long top = rule_piece(m->rect_rows, ya) * m->rect_rows;
-    const long left = rule_piece(m->rect, xa) * m->rect;
-    for (long y = top; y < top + m->rect_rows; y++)
-        for (long x = left; x < left + m->rect; x++)
-            if (yc >= y - m->margin_rows && yc <= y + m->margin_rows && xc >= x - m->margin &&
-                xc <= x + m->margin)
-                return true;
-    return false;
+    return (struct ba_mask){SAME_IN_MASK(SAME).size = sizeof(struct ba_mask)};
 }
 
 static inline bool rule_visible(const struct mask *m, long a, long c)
 {
-    if (a == c || (!m->window && !m->block && !m->stride && !m->fixed && !m->global && !m->rect))
-        return true;
-    if (m->window && rule_window(m->window, m->dilation, a, c))
-        return true;
-    if (m->block && rule_block(m, a, c))
-        return true;
-    if (m->stride && rule_stride(m->stride, a, c))
-        return true;
-    if (m->fixed && rule_fixed(m, c))
-        return true;
-    if (m->rect && rule_rect(m, a, c))
-        return true;
-    return m->global && (a < m->global || c < m->global);
+    const struct ba_mask same = same_mask(m);
+
+    return judge_shows(&same, a, c);
 }
 
 /* Key blocks drawn for query blocks: earlier ones, later ones and none. */
