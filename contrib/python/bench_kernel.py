@@ -20,6 +20,7 @@ the arrays may hold other numbers. The time of a call is that of the function al
 Run as a program, this file is a kernel that does nothing: with --no-check its rows are what Python adds to a call."""
 import mmap
 import os
+import sys
 import time
 
 LINES, MEMORY, VERSION = 3, 4, 1  # descriptors, and version of the lines
@@ -81,6 +82,8 @@ def arrays_of(library, memory):
                 return torch.empty(shape, dtype=types[kind])
             return torch.frombuffer(memory, dtype=types[kind], count=count, offset=at).as_strided(shape, strides)
         return array, torch.set_num_threads
+    if library is None:
+        return lambda *of: None, lambda n: None
     import numpy
     types = {"f32": numpy.dtype("f4"), "f64": numpy.dtype("f8"), "i32": numpy.dtype("i4")}
 
@@ -91,7 +94,7 @@ def arrays_of(library, memory):
 
 
 class Kernel:
-    """`arrays`: "numpy", or "torch". `threads(n)` is called where the number of threads is another one than before."""
+    """`arrays`: "numpy", "torch", or None: a call has none. `threads(n)` is called where the number of threads is another one than before."""
 
     def __init__(self, name, version, arrays="numpy", threads=None):
         self.name, self.version, self.arrays, self.threads = name, version, arrays, threads
@@ -138,6 +141,7 @@ class Kernel:
 
     def serve(self):
         """Answer lines until there are no more. What is printed goes where bench's errors go."""
+        sys.stdout.reconfigure(line_buffering=True)
         lines = os.fdopen(LINES, "rb", buffering=1 << 16)
         greeting = lines.readline().split()
         if greeting[:2] != [b"bench-kernel", b"%d" % VERSION]:
@@ -156,7 +160,7 @@ class Kernel:
 
 
 if __name__ == "__main__":
-    empty = Kernel("empty", VERSION)
+    empty = Kernel("empty", VERSION, arrays=None)
     for one in FUNCTIONS:
         getattr(empty, one)()(lambda call: None)
     empty.serve()

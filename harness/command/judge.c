@@ -191,7 +191,7 @@ static enum status judge_in_child(struct verdict *v, const struct options *o, st
     struct child child = {.protocol.fd = -1};
     enum status st = child_setup_open(&setup, o, e);
 
-    setup.patience_s = PATIENCE_OUTSIDE_S;
+    setup.patience_s = outside_patience_s(o->words.v[0]);
     if (st == OK) {
         v->peak = measured_peak(&setup, threads);
         st = child_begin(&child, &setup, &request_judge, line, e);

@@ -247,8 +247,8 @@ enum status child_open(struct child *c, const struct bench_case *bcase,
 
     struct child_setup mine = *setup;
 
-    if (backend_is_outside(bcase->backend->name) && setup->patience_s > PATIENCE_OUTSIDE_S)
-        mine.patience_s = PATIENCE_OUTSIDE_S;
+    if (backend_is_outside(bcase->backend->name) && setup->patience_s > 0)
+        mine.patience_s = outside_patience_s(bcase->backend->name);
     *c = (struct child){.bcase = bcase, .protocol = {.fd = -1}};
     if (setup->isolate != ISOLATE_NONE) {
         TRY(start(c, &mine, &as, request_open.name, bcase->repro, e));

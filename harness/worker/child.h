@@ -19,8 +19,7 @@ struct child {
     struct worker *worker; /* --isolate none: the case is bound in this process */
 };
 
-/* A process that runs a kernel from a file is hung after less silence than others. */
-enum { CHILD_WORDS = 8, PATIENCE_OUTSIDE_S = 60 };
+enum { CHILD_WORDS = 8 };
 
 /* Settings that all children of a run share. */
 struct child_setup {

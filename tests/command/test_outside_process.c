@@ -139,30 +139,105 @@ Test(outside_process, ends_with_bench)
     cr_expect(ends("hangs"));
 }
 
-/* Silent for a minute; all at the same time. */
+/* Silent for a minute; both at the same time. Processes have five, by the same code. */
 Test(outside_process, hangs)
 {
     if (SANITIZED)
         cr_skip_test("sanitizers catch what kernels do");
-    compile();
+    need_programs("cc");
     must_shell("cc -O1 -w -shared -fPIC -DBAD=hangs -I\"$SRC\"/variants/backends/library "
                "\"$SRC\"/tests/judge/kernels.inc.c -o hangs.so -lm");
-    struct ran r = must_shell("for k in ./hangs.so 'exec:./process hangs'; do "
-                              "  { \"$BENCH\" judge \"$k\" --format csv; echo \"exit $?\"; } & "
-                              "done; "
-                              "\"$BENCH\" -V vanilla -w attn --seq 9,11,13,15 --mem 0 " TINY
-                              "--out s --format csv --columns "
-                              "backend,status,status_detail -b './hangs.so,ref,exec:./process "
-                              "hangs'; echo \"exit $?\"; wait");
-    cr_expect(ends("hangs"));
-    for (int i = 0; i < 2; i++) {
-        char *const at = strstr(r.out.data, "right,no,timed out,attention");
-        cr_assert(at, "%s", r.out.data);
-        HAS(at, "is silent for 60 s");
-        memmove(at, at + 5, strlen(at + 5) + 1);
-    }
-    HAS(r.out.data, "exit 5", "exit 1", "ref,ok,", "./hangs.so,failed,",
-        "exec:./process hangs,failed");
+    struct ran r =
+        must_shell("{ \"$BENCH\" judge ./hangs.so --format csv; echo \"exit $?\"; } & "
+                   "\"$BENCH\" -V vanilla -w attn --seq 9 --mem 0 " TINY
+                   "--format csv --columns backend,status,status_detail -b ./hangs.so,ref; "
+                   "echo \"exit $?\"; wait");
+    HAS(r.out.data, "right,no,timed out,\"attention", "exit 5", "exit 1", "ref,ok,",
+        "./hangs.so,timeout,is silent for 60 s");
+}
+
+/* ---- in Python ------------------------------------------------------------------------------ */
+
+/* Without packages: a kernel that does nothing, and exceptions. */
+Test(outside_process, python_alone)
+{
+    need_programs("python3");
+    must_shell("ln -s \"$SRC\"/contrib . && printf '%%s\\n' 'import sys' "
+               "'sys.path.insert(0, \"contrib/python\")' 'import bench_kernel' "
+               "'k = bench_kernel.Kernel(\"mine\", 2, arrays=None)' "
+               "'@k.attention_forward(why=lambda a: \"is for few queries\" if a.M else None)' "
+               "'def f(a):' '    print(\"said\")' '    raise ValueError(\"not,\\n today\")' "
+               "'k.serve()' >mine.py");
+    must_bench("-V vanilla -w attn --seq 9 --mem 0 --no-check " TINY
+               "-b 'exec:python3 contrib/python/bench_kernel.py'");
+    struct ran r = bench_exits(1, "said",
+                               "-V vanilla -w attn --seq 9 --mem 0,4 " TINY
+                               "--format csv --columns mem_tokens,impl,status,status_detail "
+                               "-b 'exec:python3 mine.py'");
+    HAS(r.out.data, "error ValueError: not, today");
+    HAS(r.out.data, "4,fused,ok");
+}
+
+/* `line` with a Python that has these modules, as python3; or skipped by name. */
+static void run_python(const char *modules, const char *line)
+{
+    struct ran r =
+        run_shell("ln -s \"$SRC\"/contrib .; python3 -c 'import %s' 2>/dev/null || exit 78; "
+                  "%s",
+                  modules, line);
+
+    if (r.code == 78)
+        cr_skip_test("no python3 with %s", modules);
+    expect_exit(&r, 0);
+    HAS(r.out.data, "right,yes", "complete,yes", " cases, ");
+}
+
+Test(outside_process, python_numpy)
+{
+    run_python("numpy",
+               "cat >mine.py <<'EOF'\n"
+               "import sys\n"
+               "import numpy as np\n"
+               "sys.path.insert(0, 'contrib/python')\n"
+               "import bench_kernel\n"
+               "k = bench_kernel.Kernel('mine', 2)\n"
+               "@k.attention_forward(why=lambda a: bench_kernel.lacks(a, 'memory', 'bias', 'lse', "
+               "'wide_values'))\n"
+               "def forward(a):\n"
+               "    s = np.einsum('blhd,bkhd->bhlk', a.q, a.k) * np.float32(a.scale)\n"
+               "    dist = a.M + np.arange(s.shape[2])[:, None] - np.arange(s.shape[3])\n"
+               "    if a.bias is not None:\n"
+               "        s += a.bias[:, np.clip(a.R - 1 - dist, 0, a.bias.shape[1] - 1)]\n"
+               "    s[:, :, dist < 0] = -np.inf\n"
+               "    top = s.max(3, keepdims=True)\n"
+               "    p = np.exp(s - top)\n"
+               "    a.o[:] = np.einsum('bhlk,bkhd->blhd', p / p.sum(3, keepdims=True), a.v)\n"
+               "    if a.lse is not None:\n"
+               "        a.lse[:] = top[..., 0] + np.log(p.sum(3))\n"
+               "k.serve()\n"
+               "EOF\n"
+               "\"$BENCH\" judge 'exec:python3 mine.py' --format csv || [ $? = 3 ]");
+}
+
+Test(outside_process, python_torch)
+{
+    run_python(
+        "torch",
+        "\"$BENCH\" judge 'exec:python3 contrib/kernels/torch_sdpa.py' --format csv || [ $? = 3 ]");
+}
+
+Test(outside_process, python_transformers)
+{
+    run_python("transformers.models.qwen3_next",
+               "\"$BENCH\" judge 'exec:python3 contrib/kernels/transformers_gated_delta.py' "
+               "--format csv || [ $? = 3 ]");
+}
+
+Test(outside_process, python_onnxruntime)
+{
+    run_python(
+        "onnx, onnxruntime",
+        "\"$BENCH\" judge 'exec:python3 contrib/kernels/ort_gqa.py' --format csv || [ $? = 3 ]");
 }
 
 /* ---- bench judge ---------------------------------------------------------------------------- */

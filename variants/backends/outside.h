@@ -14,6 +14,12 @@ static inline bool backend_is_outside(const char *name)
     return backend_is_process(name) || strchr(name, '/');
 }
 
+/* How long one may be silent. Processes load packages, and compile. */
+static inline int outside_patience_s(const char *name)
+{
+    return backend_is_process(name) ? 300 : 60;
+}
+
 /* The backend of that path, whether or not the file can be loaded; NULL for other names. */
 const struct backend *outside_find(const char *name);
 

@@ -440,7 +440,8 @@ static enum status check_all(struct check *c, struct err *e)
     for (int i = 0; st == OK && i < n; i++) {
         int from = 0;
         /* A large file or shape may take long. */
-        setup.patience_s = backend_is_outside(chosen[i]->name) ? PATIENCE_OUTSIDE_S : 0;
+        setup.patience_s =
+            backend_is_outside(chosen[i]->name) ? outside_patience_s(chosen[i]->name) : 0;
         if (c->opt->isolate == ISOLATE_NONE) {
             check_backend(c, chosen[i]);
             continue;
