@@ -123,6 +123,7 @@ Test(outside, traps)
         {"incomplete", "\ncomplete,no,incomplete,", " is nan, not ", 5},
         {"outside_before", "\ncomplete,no,writes outside,", "beside an array", 5},
         {"outside_after", "\ncomplete,no,writes outside,", "killed by SIGSEGV, where arrays", 5},
+        {"outside_far", "\ncomplete,no,writes outside,", ": before o", 5},
         {"outside_between", "\ncomplete,no,writes outside,", ", not untouched", 5},
         {"outside_operand", "\ncomplete,no,writes outside,", "operands changed", 5},
         {"defers", "\nhonest,no,defers,", "for new numbers", 3},
@@ -133,6 +134,9 @@ Test(outside, traps)
         {"rounds", "\nhonest,no,state,", "the rounding", 3},
         {"flushes", "\nhonest,no,state,", "or denormals", 3},
         {"masks_signals", "\nhonest,no,state,", "the signal mask", 3},
+        {"locale", "\nhonest,no,state,", "the locale", 3},
+        {"enables_traps", "\nhonest,no,state,", "the rounding", 3},
+        {"moves", "\nhonest,no,threads,", "the CPUs that the calling thread may use", 3},
         {"forks", "\nhonest,no,state,", "started a process", 3},
         {"varies", "\nright,remark,varies,attention", "", 0},
     };

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * Kernels that misbehave, each in its way, on top of the naive one: cc -DBAD=stale makes one. */
+#define _GNU_SOURCE
 #define bench_kernel naive_kernel
 #include "../../contrib/kernels/naive.c"
 #undef bench_kernel
 
 #include <fenv.h>
+#include <locale.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,6 +124,35 @@ static void masks_signals(threads *t, attention *a)
     forward(NULL, t, a);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
+}
+static void locale(threads *t, attention *a)
+{
+    forward(NULL, t, a);
+    setlocale(LC_ALL, "C.UTF-8");
+}
+static void enables_traps(threads *t, attention *a) /* of exceptions */
+{
+    forward(NULL, t, a);
+    feenableexcept(FE_DIVBYZERO);
+}
+static void moves(threads *t, attention *a) /* to another CPU */
+{
+    static int done;
+    cpu_set_t cpus;
+    forward(NULL, t, a);
+    if (!large(a) || done++)
+        return;
+    sched_getaffinity(0, sizeof(cpus), &cpus);
+    const int other = !CPU_ISSET(0, &cpus) ? 0 : 1;
+    CPU_ZERO(&cpus);
+    CPU_SET(other, &cpus);
+    sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+static void outside_far(threads *t, attention *a) /* before the words beside the array */
+{
+    forward(NULL, t, a);
+    if (((size_t)a->o & 4095) > 256 && ((size_t)(a->o + a->B * a->o_at.batch) & 4095) == 0)
+        a->o[-40] = 0;
 }
 static void forks(threads *t, attention *a)
 {
