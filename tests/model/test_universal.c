@@ -156,8 +156,8 @@ Test(universal, a_strong_will_decides)
         cr_expect_arr_eq(at_once, after_one, N * sizeof(float));
         cr_expect_eq(share, 1.0 / STEPS);
         float *const never = logits_with_bias(&c, -40, &share);
-        if (halt == HALT_GRAVES) /* the rest of the weight goes to the last step; else to none */
-            cr_expect(case_error(never, after_all, N) < 1);
+        /* the rest of the weight goes to the last step; else to none */
+        cr_expect_eq(case_error(never, after_all, N) < 1, halt == HALT_GRAVES);
         cr_expect_eq(share, 1);
     }
 }
