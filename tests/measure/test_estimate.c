@@ -65,6 +65,19 @@ Test(estimate, a_reference_is_paid_once)
     cr_expect_eq(t.checks, 0);
 }
 
+/* A plan names what it refuses; only a plan keeps such a model from attending to another text. */
+Test(estimate, what_is_refused_is_not_opened)
+{
+    struct estimate t;
+    const struct plan p =
+        estimate_line(&t, "-V vanilla,xl -w cross -b ref --seq 8 --mem 4 --threads 1", never, NULL);
+
+    cr_assert_eq(p.n, 2);
+    cr_expect(!p.cases[0].unsupported && p.cases[1].unsupported);
+    cr_expect_lt(case_estimate_s(estimate_of(&t, &p.cases[1])),
+                 case_estimate_s(estimate_of(&t, &p.cases[0])));
+}
+
 /* Cases that a resumed run has already take no time, and the limit of a check holds. */
 Test(estimate, what_is_left)
 {
