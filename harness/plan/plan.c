@@ -127,6 +127,9 @@ static struct reason why_no_memory(const struct options *opt, const struct bench
         return mem_can(mem, MEM_STATE) ? WHY("all of the past is in a state", BY_MEM, state)
                : mem->state ? WHY("its attention remembers a number of tokens", BY_MEM, state)
                             : WHY("it carries no state", BY_MEM, state);
+    if (w->context == CONTEXT_ROWS)
+        return WHY("its context is cached or projected in each call", BY_KIND,
+                   "use hidden, kv or auto");
     if (w->context == CONTEXT_KEYS)
         return c->variant->mixer->attends
                    ? WHY("its core runs in a layer only", BY_WORKLOAD, "use layer")
@@ -200,7 +203,8 @@ static const char *why_not_narrow(const struct bench_case *c)
     if (c->config.dtype == ELEM_F32)
         return NULL;
     const enum context context = workload_context(c->workload);
-    return context == CONTEXT_ROWS || (context == CONTEXT_KEYS && elem_in_blocks(c->config.dtype))
+    return context == CONTEXT_ROWS ? "unsupported: projections of another text are f32"
+           : context == CONTEXT_KEYS && elem_in_blocks(c->config.dtype)
                ? "unsupported: attention alone has no weights"
            : c->phase == PHASE_FWD        ? NULL
            : context == CONTEXT_KEYS      ? "unsupported: attention is trained in f32"
@@ -214,6 +218,8 @@ static const char *why_not_narrow_kv(const struct bench_case *c)
     if (c->config.kv_dtype == ELEM_F32)
         return NULL;
     return c->phase != PHASE_FWD ? "unsupported: training reads keys and values as f32"
+           : workload_context(c->workload) == CONTEXT_ROWS
+               ? "unsupported: keys and values of another text are f32"
            : c->mem_kind == MEM_KV || workload_context(c->workload) == CONTEXT_KEYS
                ? NULL
                : "unsupported: no keys and values are cached";

@@ -139,6 +139,8 @@ Test(job_dtype, cases_that_have_no_such_weights)
          "unsupported: attention alone has no weights"},
         {SMALL "-w attn -V vanilla -b ref --dtype q4_1",
          "unsupported: attention alone has no weights"},
+        {SMALL "-w cross -V vanilla -b ref --dtype bf16",
+         "unsupported: projections of another text are f32"},
         {SMALL "-w attn --phase fwd_bwd -V xl -b ref --dtype bf16",
          "unsupported: attention is trained in f32"},
     };
