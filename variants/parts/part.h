@@ -21,7 +21,7 @@ struct part_numbers {
     /* E_USAGE if the numbers make no sense; NULL = all do. */
     enum status (*check)(const struct config *c, const void *numbers, struct err *e);
 };
-enum { MAX_NUMBERS = 192 };
+enum { MAX_NUMBERS = 160 };
 #define NUMBERS_SIZE(type) sizeof(char[sizeof(type) <= MAX_NUMBERS ? (int)sizeof(type) : -1])
 
 /* Rows of heads that a scheme rotates: projected queries or keys, or, backwards, their

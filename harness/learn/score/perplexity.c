@@ -311,7 +311,8 @@ static bool weights_of(const struct variant *v, const struct options *o, char pa
 static bool is_planned(const struct plan *plan, const struct variant *v)
 {
     for (int i = 0; i < plan->n; i++)
-        if (plan->cases[i].variant == v && plan->cases[i].workload != WORK_CROSS)
+        if (plan->cases[i].variant == v &&
+            workload_context(plan->cases[i].workload) != CONTEXT_ROWS)
             return true;
     return false;
 }
