@@ -83,6 +83,8 @@
     X(sink, HEADS) \
     X(streaming, MEMORY) \
     X(fox, POSITIONS) \
+    X(sigmoid_attention, HEADS) \
+    X(stickbreaking, POSITIONS) \
     X(value_residual, HEADS) \
     X(diff, HEADS) \
     X(cope, POSITIONS) \

@@ -27,7 +27,7 @@ static enum status declare(struct job *j, struct err *e)
     if (relative && c->pos->layer_params)
         c->pos->layer_params(c, "", p);
     j->attn.at_attn_extra = p->n;
-    if (c->attn_extra)
+    if (c->attn_extra && c->attn_extra->layer_params)
         c->attn_extra->layer_params(c, "", p);
     return config_check(c, e);
 }

@@ -141,6 +141,8 @@ const char *attn_fault(const struct attn *a)
         {!a->mask && a->mask_of_head, "mask_of_head without masks  -> give masks"},
         {a->sinks ? !a->sink_k && !a->sink_logit : a->sink_logit != NULL,
          "sinks and what they are contradict each other  -> give sinks and sink_k or sink_logit"},
+        {a->weigh && (a->sinks || a->soft_cap != 0),
+         "weigh goes with sinks or a soft cap  -> leave one out"},
         {a->dv < 0, "dv is negative  -> use 0 or more"},
         {!(a->soft_cap >= 0), "soft_cap is negative or no number  -> use 0 or more"},
         {a->rel_v && attn_dv(a) != a->dh, "rel_v goes with dv  -> leave one out"},

@@ -11,11 +11,12 @@
  *   cap(y)   = soft_cap tanh(y / soft_cap)
  *   s[g]    <- sum_h mix_logits[g,h] s[h]
  *   p[h,i]   = softmax over the sinks n:        scale * (q_i + u) . sink_k[n] + sink_logit[n]
- *                       and the visible keys j: gain * s[i,j]
+ *                       and the visible keys j: gain * s[i,j], or what `weigh` makes of these
  *   p[g]    <- sum_h mix_probs[g,h] p[h]
  *   o_i      = sum_n p_in sink_v[n] + sum_j p_ij (v_j + rel_v[dist])
  *
- * scores_out receives s as the softmax reads it, lse the log of the softmax's divisor.
+ * scores_out receives s as the softmax reads it, lse the log of the softmax's divisor; `weigh`
+ * leaves it as it is.
  *
  * NULL removes a term, and so does 0 for a number (gain 0 means 1, dv 0 means dh). The distance is
  *
@@ -48,6 +49,14 @@ struct dense {
 struct fade {
     const double *at;
     ptrdiff_t batch, head;
+};
+
+/* In place of softmax, for a row of n keys in their order: scores, -inf where hidden, become
+ * weights, 0 there; `keep` is for backward, where d, gradients of the weights, become those of the
+ * scores, 0 where hidden. */
+struct attn_weigh {
+    void (*forward)(double *p, double *keep, int n);
+    void (*backward)(double *d, const double *p, const double *keep, int n);
 };
 
 struct attn {
@@ -92,13 +101,14 @@ struct attn {
     const float *rel_q; /* as rel_k */
     struct dense add;   /* [B,H,L,K] */
     struct fade fade;
-    float *scores_out;            /* [B,H,L,K], only visible pairs are written */
-    float gain;                   /* 0 = 1 */
-    const float *mix_logits;      /* [H,H] new head, old head */
-    const float *mix_probs;       /* [H,H] */
-    int sinks;                    /* extra keys that every query sees */
-    const float *sink_k, *sink_v; /* [H,sinks,dh] [H,sinks,dv] */
-    const float *sink_logit;      /* [H,sinks] */
+    float *scores_out;              /* [B,H,L,K], only visible pairs are written */
+    float gain;                     /* 0 = 1 */
+    const struct attn_weigh *weigh; /* NULL = softmax */
+    const float *mix_logits;        /* [H,H] new head, old head */
+    const float *mix_probs;         /* [H,H] */
+    int sinks;                      /* extra keys that every query sees */
+    const float *sink_k, *sink_v;   /* [H,sinks,dh] [H,sinks,dv] */
+    const float *sink_logit;        /* [H,sinks] */
 };
 
 /* Gradients of one forward call, from d_o [B,L,H,dv] (strides o_at) and d_scores_out. NULL = not
@@ -109,7 +119,7 @@ struct attn {
  *
  *   dA_ij   = dO_i . (v_j + rel_v[dist])
  *   delta_i = sum_j p_ij dA_ij                       sinks included
- *   G       = gain p (dA - delta) + d_scores_out
+ *   G       = gain p (dA - delta) + d_scores_out     or gain weigh->backward(dA) + d_scores_out
  *   cap'    = 1 - tanh^2
  *
  * scale cap' G (without mixing) enters every product. */
@@ -206,6 +216,7 @@ struct range attn_hull(const struct attn *a, int h, int n, int i, int rows);
     X(SINKS, a->sinks != 0, "does not support sinks")                                              \
     X(DV, attn_dv(a) != a->dh, "does not support values of another width than keys")               \
     X(SOFT_CAP, a->soft_cap != 0, "does not support a soft cap")                                   \
+    X(WEIGH, a->weigh != NULL, "has softmax alone")                                                \
     X(SINK_LOGIT, a->sink_logit != NULL, "does not support logits of sinks")                       \
     X(BF16, a->v_bf16 != NULL, "does not read keys and values in bf16")                            \
     X(Q8, a->v_q8 != NULL, "does not read keys and values in q8")                                  \

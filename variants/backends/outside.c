@@ -168,7 +168,7 @@ static struct ba_attention attention_of(const struct attn *x)
 /* Forward by the kernel; `backward`: that too. */
 static bool takes(const struct attn *a, bool backward, const char **why)
 {
-    if (!attn_supports(a, ~(unsigned)(TERM_BF16 | TERM_Q8 | TERM_ROUNDED), why))
+    if (!attn_supports(a, ~(unsigned)(TERM_BF16 | TERM_Q8 | TERM_ROUNDED | TERM_WEIGH), why))
         return false;
     const struct ba_attention call = attention_of(a);
     *why = refusal(now.k.attention_forward, BK_ATTENTION_FORWARD, &call);

@@ -54,9 +54,15 @@ ptrdiff_t composed_table_ld(const struct attn *a)
     return a->rel_k || a->rel_v || a->rel_q ? composed_ld(a->R + a->Rf) : 0;
 }
 
+size_t composed_row_floats(const struct attn *a)
+{
+    return a->weigh ? 3 * 2 * (size_t)composed_score_ld(a) : 0;
+}
+
 static size_t space_floats(const struct attn *a)
 {
-    return (size_t)composed_rows(a) * (size_t)(composed_table_ld(a) + composed_query_ld(a));
+    return (size_t)composed_rows(a) * (size_t)(composed_table_ld(a) + composed_query_ld(a)) +
+           composed_row_floats(a);
 }
 
 /* Mixing goes from s to p and back. */
@@ -79,11 +85,13 @@ static struct space space_of(const struct attn *a, int threads, int thread, void
 {
     const ptrdiff_t scores = (ptrdiff_t)scores_floats(a);
     float *s = (float *)scratch + thread * scores;
-    float *rest = (float *)scratch + threads * scores + thread * (ptrdiff_t)space_floats(a);
+    float *const rows = (float *)scratch + threads * scores + thread * (ptrdiff_t)space_floats(a);
+    float *const rest = rows + composed_row_floats(a);
 
     return (struct space){.s = s,
                           .p = attn_mixes(a) ? s + a->H * composed_square(a) : s,
                           .w = s,
+                          .row = (double *)(void *)rows,
                           .g = rest,
                           .q = rest + composed_rows(a) * composed_table_ld(a)};
 }

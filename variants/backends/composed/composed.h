@@ -38,13 +38,23 @@ void composed_zero_rows(float *x, ptrdiff_t ld, int rows, int n);
  * after those of keys, `square` floats between heads. Where heads do not mix, s, p and w are the
  * same. */
 struct space {
-    float *s;     /* [heads] scores before mixing */
-    float *p;     /* [heads] probabilities before mixing */
-    float *w;     /* [heads] probabilities after mixing, the weights of the values; may be s */
-    float *g;     /* [n, composed_table_ld] scores against the table, or weights per table row */
-    float *q;     /* [n, composed_query_ld] q + u, then q + w */
-    float *slope; /* [heads] cap' of the scores, for backward; NULL = not wanted */
+    float *s; /* [heads] scores before mixing */
+    float *p; /* [heads] probabilities before mixing */
+    float *w; /* [heads] probabilities after mixing, the weights of the values; may be s */
+    float *g; /* [n, composed_table_ld] scores against the table, or weights per table row */
+    float *q; /* [n, composed_query_ld] q + u, then q + w */
+    /* [heads] cap' of the scores, or what `weigh` keeps, for backward; NULL = not wanted */
+    float *slope;
+    double *row; /* [3, composed_score_ld] of one query, where there is `weigh` */
 };
+
+static inline float *composed_slope(const struct space *sp, ptrdiff_t at)
+{
+    return sp->slope ? sp->slope + at : NULL;
+}
+
+/* Floats of the rows in double that `weigh` reads and writes: weights, what is kept, gradients. */
+size_t composed_row_floats(const struct attn *a);
 
 int composed_team(const struct attn *a); /* heads that are computed together */
 int composed_rows(const struct attn *a); /* of a block; the last block may have fewer */

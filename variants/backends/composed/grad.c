@@ -25,17 +25,18 @@ static ptrdiff_t table_ld(const struct attn *a)
 }
 
 /* s, p, d_w and d_p of all heads where they mix; w shares d_p, which is needed later. The slope of
- * a cap is one more. */
+ * a cap, or what `weigh` keeps, is one more. */
 static size_t scores_floats(const struct attn *a)
 {
-    const int matrices = (attn_mixes(a) ? 4 : 2) + (a->soft_cap != 0);
+    const int matrices = (attn_mixes(a) ? 4 : 2) + (a->soft_cap != 0 || a->weigh);
 
     return (size_t)matrices * (size_t)composed_team(a) * (size_t)composed_square(a);
 }
 
 static size_t space_floats(const struct attn *a)
 {
-    return (size_t)composed_rows(a) * (size_t)(table_ld(a) + composed_query_ld(a));
+    return (size_t)composed_rows(a) * (size_t)(table_ld(a) + composed_query_ld(a)) +
+           composed_row_floats(a);
 }
 
 struct attn_need composed_need_backward(const struct attn *a, int threads)
@@ -53,8 +54,10 @@ static struct grad_space space_of(const struct attn *a, int threads, int thread,
     const ptrdiff_t scores = (ptrdiff_t)scores_floats(a);
     const ptrdiff_t team = composed_team(a) * composed_square(a);
     float *s = scratch + thread * scores;
-    float *rest = scratch + threads * scores + thread * (ptrdiff_t)space_floats(a);
-    struct grad_space sp = {.forward = {.s = s, .p = s, .w = s, .g = rest}};
+    float *const rows = scratch + threads * scores + thread * (ptrdiff_t)space_floats(a);
+    float *const rest = rows + composed_row_floats(a);
+    struct grad_space sp = {
+        .forward = {.s = s, .p = s, .w = s, .g = rest, .row = (double *)(void *)rows}};
 
     sp.forward.q = rest + composed_rows(a) * table_ld(a);
     sp.d_w = sp.d_p = s + team;
@@ -63,7 +66,7 @@ static struct grad_space space_of(const struct attn *a, int threads, int thread,
         sp.d_w = s + 2 * team;
         sp.d_p = sp.forward.w = s + 3 * team;
     }
-    if (a->soft_cap != 0)
+    if (a->soft_cap != 0 || a->weigh)
         sp.forward.slope = s + (attn_mixes(a) ? 4 : 2) * team;
     return sp;
 }
@@ -243,7 +246,7 @@ static void run_block(const struct grad_call *c, const struct block_at *at,
         if (a->sink_logit)
             composed_add_columns(composed_sum(c, &own, SUM_SINK_LOGIT), d + own.cols,
                                  composed_score_ld(a), own.n, a->sinks);
-        if (sp->forward.slope)
+        if (a->soft_cap != 0)
             through_cap(a, &own, sp->forward.slope + x * square, d);
         if (!a->no_content)
             content_grad(c, &own, d, sp->forward.q);

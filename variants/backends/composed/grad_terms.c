@@ -58,23 +58,39 @@ static void unmix_scores(const struct grad_call *c, const struct block_at *at,
 
 /* ---- scores ------------------------------------------------------------------------------- */
 
+static void weigh_grad(const struct attn *a, double *row, const float *p, const float *keep,
+                       float *d, int n)
+{
+    for (int j = 0; j < n; j++) {
+        row[j] = (double)p[j];
+        row[n + j] = (double)keep[j];
+        row[2 * n + j] = (double)d[j];
+    }
+    a->weigh->backward(row + 2 * n, row, row + n, n);
+    for (int j = 0; j < n; j++)
+        d[j] = (float)row[2 * n + j];
+}
+
 /* d of one head from gradients of probabilities to those of scores; 0 where hidden. */
-static void scores_grad(const struct grad_call *c, const struct block_at *at, const float *p,
-                        float *d)
+static void scores_grad(const struct grad_call *c, const struct block_at *at, double *row,
+                        const float *p, const float *keep, float *d)
 {
     const struct attn *a = c->a;
     const ptrdiff_t ld = composed_score_ld(a);
     const struct sight sight = attn_sight(a, at->h);
     const float gain = attn_gain(a), *arriving = c->d->d_scores_out;
 
-    c->g->ops.softmax_grad(&(struct softmax_grad){
-        .d = d, .p = p, .ld = ld, .rows = at->n, .cols = at->cols + a->sinks, .threads = 1});
+    for (int i = 0; i < at->n && a->weigh; i++)
+        weigh_grad(a, row, p + i * ld, keep + i * ld, d + i * ld, at->cols);
+    if (!a->weigh)
+        c->g->ops.softmax_grad(&(struct softmax_grad){
+            .d = d, .p = p, .ld = ld, .rows = at->n, .cols = at->cols + a->sinks, .threads = 1});
     for (int i = 0; i < at->n && (a->gain != 0 || arriving); i++) {
-        const ptrdiff_t row = ((ptrdiff_t)at->b * a->H + at->h) * a->L + at->i0 + i;
+        const ptrdiff_t query = ((ptrdiff_t)at->b * a->H + at->h) * a->L + at->i0 + i;
         float *own = d + i * ld - at->j0;
         for (struct range r = {0}; sight_next(&sight, at->i0 + i, 1, &r);)
             for (int j = r.from; j < r.to; j++)
-                own[j] = gain * own[j] + (arriving ? arriving[row * attn_keys(a) + j] : 0);
+                own[j] = gain * own[j] + (arriving ? arriving[query * attn_keys(a) + j] : 0);
     }
 }
 
@@ -125,7 +141,8 @@ void composed_all_scores_grad(const struct grad_call *c, const struct block_at *
         unmix_probabilities(c, at, sp);
     for (int x = 0; x < team; x++) {
         const struct block_at own = composed_of_head(a, at, at->h + x);
-        scores_grad(c, &own, sp->forward.p + x * square, sp->d_p + x * square);
+        scores_grad(c, &own, sp->forward.row, sp->forward.p + x * square,
+                    composed_slope(&sp->forward, x * square), sp->d_p + x * square);
     }
     if (attn_mixes(a))
         unmix_scores(c, at, sp);

@@ -166,14 +166,32 @@ static void sink_scores(const struct engine *g, const struct attn *a, const stru
             s[i * ld + n] = (a->sink_k ? s[i * ld + n] : 0) + a->sink_logit[first + n];
 }
 
+/* One row of n scores; keep: NULL = not wanted. */
+static void weigh_row(const struct attn *a, double *row, float *p, float *keep, int n)
+{
+    double *const kept = row + n;
+
+    for (int j = 0; j < n; j++)
+        row[j] = (double)p[j];
+    a->weigh->forward(row, kept, n);
+    for (int j = 0; j < n; j++)
+        p[j] = (float)row[j];
+    for (int j = 0; keep && j < n; j++)
+        keep[j] = (float)kept[j];
+}
+
 /* p of one head from its scores. */
 static void softmax_head(const struct engine *g, const struct attn *a, const struct block_at *at,
-                         const struct space *sp, float *p)
+                         const struct space *sp, float *p, float *keep)
 {
     const ptrdiff_t ld = composed_score_ld(a);
 
     for (int i = 0; i < at->n; i++)
         hide(a, at, i, p + i * ld);
+    for (int i = 0; i < at->n && a->weigh; i++)
+        weigh_row(a, sp->row, p + i * ld, keep ? keep + i * ld : NULL, at->cols);
+    if (a->weigh)
+        return;
     sink_scores(g, a, at, sp, p + at->cols);
     g->ops.softmax(&(struct softmax){
         .s = p,
@@ -216,13 +234,13 @@ void composed_all_weights(const struct engine *g, const struct attn *a, const st
 
     for (int x = 0; x < team; x++) {
         const struct block_at own = composed_of_head(a, at, at->h + x);
-        head_scores(g, a, &own, sp, sp->s + x * square, sp->slope ? sp->slope + x * square : NULL);
+        head_scores(g, a, &own, sp, sp->s + x * square, composed_slope(sp, x * square));
     }
     if (attn_mixes(a))
         composed_mix(a, at, a->mix_logits, false, sp->p, sp->s, at->cols);
     for (int x = 0; x < team; x++) {
         const struct block_at own = composed_of_head(a, at, at->h + x);
-        softmax_head(g, a, &own, sp, sp->p + x * square);
+        softmax_head(g, a, &own, sp, sp->p + x * square, composed_slope(sp, x * square));
     }
     if (attn_mixes(a))
         composed_mix(a, at, a->mix_probs, false, sp->w, sp->p, at->cols + a->sinks);

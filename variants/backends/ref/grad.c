@@ -122,7 +122,8 @@ static void unmix(const struct item *t, const float *matrix, enum attn_sum which
 }
 
 /* Turn d_p of head h from dA into G = gain p (dA - delta) + d_scores_out; 0 where hidden. */
-static void score_grad(const struct item *t, int h, int i, const double *p, double *d_p)
+static void score_grad(const struct item *t, int h, int i, const double *p, const double *keep,
+                       double *d_p)
 {
     const struct attn *a = t->a;
     const int K = attn_keys(a);
@@ -132,18 +133,20 @@ static void score_grad(const struct item *t, int h, int i, const double *p, doub
 
     if (arriving)
         arriving += (((ptrdiff_t)t->b * a->H + h) * a->L + i) * K;
-    for (struct range r = {0}; ref_next(a, h, 1, i, &r);)
-        for (int j = r.from; j < r.to; j++)
-            delta += p[j] * d_p[j];
     for (struct range r = {0}; ref_next(a, h, 1, i, &r); done = r.to) {
         memset(d_p + done, 0, sizeof(*d_p) * (size_t)(r.from - done));
+        for (int j = r.from; j < r.to; j++)
+            delta += p[j] * d_p[j];
+    }
+    memset(d_p + done, 0, sizeof(*d_p) * (size_t)(ref_ld(a) - done));
+    if (a->weigh)
+        a->weigh->backward(d_p, p, keep, K);
+    for (struct range r = {0}; ref_next(a, h, 1, i, &r);)
         for (int j = r.from; j < r.to; j++) {
-            d_p[j] = p[j] * (d_p[j] - delta);
+            d_p[j] = a->weigh ? d_p[j] : p[j] * (d_p[j] - delta);
             if (j < K)
                 d_p[j] = (double)attn_gain(a) * d_p[j] + (arriving ? (double)arriving[j] : 0);
         }
-    }
-    memset(d_p + done, 0, sizeof(*d_p) * (size_t)(ref_ld(a) - done));
 }
 
 /* ---- one query, from its scores to the operands ------------------------------------------- */
@@ -242,7 +245,8 @@ static void operand_grad(const struct item *t, const struct ref_row *row, int x,
     const struct attn *a = t->a;
     const int h = row->h + x, K = attn_keys(a);
     const ptrdiff_t at = x * ref_ld(a);
-    const double *w = row->w + at, *g = t->d_w + at, *slope = row->slope ? row->slope + at : NULL;
+    const double *w = row->w + at, *g = t->d_w + at,
+                 *slope = a->soft_cap != 0 ? row->slope + at : NULL;
 
     for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
         for (int j = r.from; j < r.to; j++) {
@@ -281,7 +285,7 @@ static void query_grad(const struct item *t, const struct ref_row *row, int i)
     if (attn_mixes(a))
         unmix(t, a->mix_probs, SUM_MIX_PROBS, t->d_p, t->d_w, row->p, i);
     for (int x = 0; x < row->heads; x++)
-        score_grad(t, row->h + x, i, row->p + x * ld, t->d_p + x * ld);
+        score_grad(t, row->h + x, i, row->p + x * ld, ref_slope(row, x * ld), t->d_p + x * ld);
     if (attn_mixes(a))
         unmix(t, a->mix_logits, SUM_MIX_LOGITS, t->d_w, t->d_p, row->s, i);
     for (int x = 0; x < row->heads; x++) {

@@ -165,9 +165,12 @@ static void gemm_ref(const struct gemm *g)
 
 /* ---- attention ---------------------------------------------------------------------------- */
 
+/* Is there a row of slopes? */
+static bool has_slope(const struct attn *a) { return a->soft_cap != 0 || a->weigh; }
+
 struct ref_row ref_row_at(const struct attn *a, int h, double *at)
 {
-    const bool mixes = attn_mixes(a);
+    const bool mixes = attn_mixes(a), slopes = has_slope(a);
     const ptrdiff_t n = (mixes ? a->H : 1) * ref_ld(a);
     double *const rest = at + (mixes ? 3 : 1) * n;
 
@@ -176,15 +179,15 @@ struct ref_row ref_row_at(const struct attn *a, int h, double *at)
                             .s = at,
                             .p = at + mixes * n,
                             .w = at + 2 * mixes * n,
-                            .slope = a->soft_cap != 0 ? rest : NULL,
-                            .wide = a->soft_cap != 0 ? rest + n : rest};
+                            .slope = slopes ? rest : NULL,
+                            .wide = slopes ? rest + n : rest};
 }
 
 size_t ref_row_doubles(const struct attn *a)
 {
     const size_t n = (attn_mixes(a) ? (size_t)a->H : 1) * (size_t)ref_ld(a);
 
-    return ((attn_mixes(a) ? 3 : 1) + (a->soft_cap != 0)) * n +
+    return ((attn_mixes(a) ? 3 : 1) + has_slope(a)) * n +
            REF_OPERANDS * (size_t)max_int(a->dh, attn_dv(a));
 }
 
@@ -288,17 +291,24 @@ static double sink_score(const struct attn *a, int b, int h, int i, int n)
     return (double)a->scale * x + (a->sink_logit ? (double)a->sink_logit[sink] : 0);
 }
 
-/* The input of head h's softmax, in p: gain * scores where visible, 0 elsewhere, and the scores of
- * the sinks. Returns the maximum. */
+static void fill(double *x, int n, double value)
+{
+    for (int j = 0; j < n; j++)
+        x[j] = value;
+}
+
+/* The input of head h's softmax, in p: gain * scores where visible, 0 elsewhere or -inf as `weigh`
+ * has it, and the scores of the sinks. Returns the maximum. */
 static double logits(const struct attn *a, int b, int h, int i, double *p)
 {
     const int K = attn_keys(a);
     const ptrdiff_t row = ((ptrdiff_t)b * a->H + h) * a->L + i;
+    const double hidden = a->weigh ? -INFINITY : 0;
     double max = -INFINITY;
     int done = 0;
 
     for (struct range r = {0}; ref_next(a, h, 1, i, &r); done = r.to) {
-        memset(p + done, 0, sizeof(*p) * (size_t)(r.from - done));
+        fill(p + done, r.from - done, hidden);
         for (int j = r.from; j < r.to; j++) {
             if (j < K && a->scores_out)
                 a->scores_out[row * K + j] = (float)p[j];
@@ -307,15 +317,19 @@ static double logits(const struct attn *a, int b, int h, int i, double *p)
                 max = p[j];
         }
     }
-    memset(p + done, 0, sizeof(*p) * (size_t)(ref_ld(a) - done));
+    fill(p + done, (int)ref_ld(a) - done, hidden);
     return max;
 }
 
-static void softmax_row(const struct attn *a, int b, int h, int i, double *p)
+static void softmax_row(const struct attn *a, int b, int h, int i, double *p, double *keep)
 {
     const double max = logits(a, b, h, i, p);
     double sum = 0;
 
+    if (a->weigh) {
+        a->weigh->forward(p, keep, attn_keys(a));
+        return;
+    }
     for (struct range r = {0}; ref_next(a, h, 1, i, &r);)
         for (int j = r.from; j < r.to; j++) {
             p[j] = exp(p[j] - max);
@@ -353,7 +367,7 @@ void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row 
         if (!a->no_content)
             widen_query(a, b, row->h + x, i, row->wide, row->wide + a->dh);
         for (struct range r = {0}; attn_next_keys(a, row->h, row->heads, i, &r);)
-            scores(a, b, row->h + x, i, r, row->wide, s, row->slope ? row->slope + x * ld : NULL);
+            scores(a, b, row->h + x, i, r, row->wide, s, ref_slope(row, x * ld));
         memset(s + K, 0, sizeof(*s) * (size_t)a->sinks);
         for (int n = 0; row->slope && n < a->sinks; n++)
             row->slope[x * ld + K + n] = 1;
@@ -361,7 +375,7 @@ void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row 
     if (attn_mixes(a))
         mix(a, a->mix_logits, row->p, row->s, i);
     for (int x = 0; x < row->heads; x++)
-        softmax_row(a, b, row->h + x, i, row->p + x * ld);
+        softmax_row(a, b, row->h + x, i, row->p + x * ld, ref_slope(row, x * ld));
     if (attn_mixes(a))
         mix(a, a->mix_probs, row->w, row->p, i);
 }

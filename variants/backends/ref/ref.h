@@ -15,9 +15,14 @@ struct ref_row {
     int h, heads;      /* first head, number of heads */
     double *s, *p, *w; /* [heads, K + sinks] scores before mixing, probabilities before and after;
                         * without mixing all are the same array */
-    double *slope;     /* [heads, K + sinks] cap' of the scores before mixing; NULL = no cap */
-    double *wide;      /* [REF_OPERANDS, the wider of dh and dv] operands of a head as doubles */
+    double *slope; /* [heads, K + sinks] cap' of the scores before mixing, or what `weigh` keeps;
+                        * NULL = neither */
+    double *wide;  /* [REF_OPERANDS, the wider of dh and dv] operands of a head as doubles */
 };
+static inline double *ref_slope(const struct ref_row *row, ptrdiff_t at)
+{
+    return row->slope ? row->slope + at : NULL;
+}
 enum { REF_OPERANDS = 3 }; /* q + u, q + w, a key */
 static inline ptrdiff_t ref_ld(const struct attn *a) { return attn_keys(a) + a->sinks; }
 size_t ref_row_doubles(const struct attn *a);

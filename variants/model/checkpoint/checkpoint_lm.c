@@ -64,7 +64,7 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
     const struct config own = config_default(c->variant, c->D, c->H, c->dh, c->F, c->N, c->V);
     const char *const key = c->pos != own.pos                 ? "pos or scheme"
                             : !same_mixer(c, &own)            ? "mixer"
-                            : c->attn_extra != own.attn_extra ? "talking, persistent, span or sink"
+                            : c->attn_extra != own.attn_extra ? "what attention has besides"
                             : c->qkv_map != own.qkv_map       ? "dextra"
                             : !c->score_residual != !own.score_residual ? "realformer"
                             : around_differs(c, &own)                   ? around_differs(c, &own)

@@ -72,7 +72,8 @@ static void put_model(struct meta *m, const struct config *c)
     if (c->mixer)
         put(m, "mixer", "%s", c->mixer->name);
     for (const struct extra_key *k = extra_keys; k->key; k++)
-        if (c->attn_extra != k->extra || !k->extra->numbers) /* else it is one of its rows */
+        if (c->attn_extra == k->extra ? !k->extra->numbers /* else it is one of its rows */
+                                      : k->extra->layer_params != NULL)
             put(m, k->key, "%d", c->attn_extra == k->extra);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct part_numbers *const numbers = config_numbers_of(c, s);

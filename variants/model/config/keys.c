@@ -486,5 +486,7 @@ const struct extra_key extra_keys[] = {
     {"span_ramp", &extra_span},
     {"persistent", &extra_persistent},
     {"sink", &extra_sink},
+    {"sigmoid", &extra_sigmoid},
+    {"stickbreaking", &extra_stickbreaking},
     {0},
 };

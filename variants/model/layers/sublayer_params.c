@@ -187,7 +187,7 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
     }
     s->at[OWN_weights] = p->n;
     s->kind->params(s, n->prefix, n->inner, p);
-    if (s->c->attn_extra && s->kind->positions) {
+    if (s->c->attn_extra && s->c->attn_extra->layer_params && s->kind->positions) {
         s->at[OWN_attn_extra] = p->n;
         s->c->attn_extra->layer_params(s->c, n->inner, p);
     }
