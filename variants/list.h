@@ -83,6 +83,7 @@
     X(sink, HEADS) \
     X(streaming, MEMORY) \
     X(fox, POSITIONS) \
+    X(ssmax, HEADS) \
     X(sigmoid_attention, HEADS) \
     X(stickbreaking, POSITIONS) \
     X(value_residual, HEADS) \

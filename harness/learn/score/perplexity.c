@@ -427,7 +427,9 @@ enum status perplexity_rows(struct session *s, const struct options *o, char fir
 
 /* ---- eval --------------------------------------------------------------------------------- */
 
-static enum status can_score(const struct subject *t, const struct options *o, struct err *e)
+/* Its models do not lie on the stack beside those that are scored. */
+static __attribute__((noinline)) enum status can_score(const struct subject *t,
+                                                       const struct options *o, struct err *e)
 {
     struct subject one = *t;
     enum mem_kind kind;
