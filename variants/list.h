@@ -54,6 +54,8 @@
     X(gdn, RECURRENT) \
     X(kda, RECURRENT) \
     X(gdn2, RECURRENT) \
+    X(pgdn, RECURRENT) \
+    X(pkda, RECURRENT) \
     X(comba, RECURRENT) \
     X(deltaproduct, RECURRENT) \
     X(gated_deltaproduct, RECURRENT) \

@@ -39,12 +39,21 @@ static void whole_key(const struct bound *own, const struct bound *of)
         weights(own, "attn.decay")[h] = 100, weights(own, "attn.D")[h] = 0;
 }
 
+/* The preconditioner is 1.5 in all channels. */
+static void far_centre(const struct bound *own, const struct bound *of)
+{
+    for (int h = 0; h < H; h++)
+        weights(own, "attn.atk")[h] = 1e9f;
+}
+
 static const struct limit {
     const char *own, *key, *value, *of;
     void (*set)(const struct bound *own, const struct bound *of);
 } limits[] = {
     {"gdn2", "lora", "12", "kda", one_rate},
     {"comba", "conv_width", "4", "gdn", whole_key},
+    {"pgdn", "beta_max", "1.5", "gdn", far_centre},
+    {"pkda", "beta_max", "1.5", "kda", far_centre},
     {"deltaproduct", "delta_steps", "1", "deltanet", NULL},
     {"gated-deltaproduct", "delta_steps", "1", "gdn", NULL},
 };
@@ -56,7 +65,7 @@ static struct config sized(const struct limit *l, const char *name)
 
     c.max_seq = L;
     c.out_gate = variant_find(l->of)->out_gate && l->set ? OUT_GATE_SIGMOID : c.out_gate;
-    if (is_own || strcmp(l->key, "lora") == 0)
+    if (strcmp(l->key, "beta_max") == 0 ? !is_own : is_own || strcmp(l->key, "lora") == 0)
         set_choice(&c, l->key, l->value);
     if (!l->set)
         set_choice(&c, "beta_max", "1");

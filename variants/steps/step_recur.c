@@ -219,7 +219,7 @@ int step_recur(struct steps *t, struct recurrence r)
     s->x[EPS] = r.eps;
     if (r.bonus)
         step_tensor(t, s, INIT_TABLE, 0, 2, (const int[]){r.heads, r.dk}, r.bonus);
-    step_state(t, s, "state_s", states * r.dk * r.dv, 0);
+    step_state(t, s, r.state ? r.state : "state_s", states * r.dk * r.dv, 0);
     if (r.norm != RECUR_PLAIN) {
         step_state(t, s, "state_z", states * r.dk, 0);
         if (r.i != NO_VALUE)

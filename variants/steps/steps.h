@@ -376,10 +376,10 @@ int step_rotate(struct steps *t, int x, int width, double base, bool halves);
 /* Features of heads of queries or keys, parts/features.h. Their directions are given: "omega". */
 int step_features(struct steps *t, int x, bool queries);
 
-/* A linear recurrence, backends/recur.h: o [.., H dv]. Its states are "state_s" and, where used,
- * "state_z" and "state_m". Inputs are values, NO_VALUE where the term is absent. q and k may have
- * fewer heads than states: groups of heads share one. In a model in bf16 that is not trained,
- * operands are rounded (`bf16` there), unless states are single numbers. */
+/* A linear recurrence, backends/recur.h: o [.., H dv]. Its states are `state`, NULL = "state_s",
+ * and, where used, "state_z" and "state_m". Inputs are values, NO_VALUE where the term is absent.
+ * q and k may have fewer heads than states: groups of heads share one. In a model in bf16 that is
+ * not trained, operands are rounded (`bf16` there), unless states are single numbers. */
 struct recurrence {
     int heads, dk, dv;
     float scale;
@@ -388,6 +388,7 @@ struct recurrence {
     int q_heads, k_heads; /* 0 = heads, states */
     int rows;             /* of it in each of the list's, side by side in all values; 0 = 1 */
     const char *bonus;    /* name of u [H, dk], or NULL */
+    const char *state;    /* its name, or NULL */
     int norm;             /* enum recur_norm */
     float eps;
 };
