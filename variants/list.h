@@ -48,6 +48,7 @@
     X(retnet, RECURRENT) \
     X(lightning, RECURRENT) \
     X(gla, RECURRENT) \
+    X(gsa, RECURRENT) \
     X(mamba, RECURRENT) \
     X(mamba2, RECURRENT) \
     X(deltanet, RECURRENT) \
