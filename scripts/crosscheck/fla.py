@@ -6,7 +6,7 @@
     build/release/golden check --golden DIR
 
 FLA is the package's folder (its checkout, or what pip has installed): the files ops/*/naive.py are loaded alone, as they run
-without a GPU, with double in place of float. Around them stand the maps, convolutions, gates and norms of mixers.py, in torch,
+without a GPU, with double in place of float; those that are given unit vectors do not divide them again. Around them stand the maps, convolutions, gates and norms of mixers.py, in torch,
 whose gradients these are. Needs torch, einops and numpy; without one it says so and writes nothing. Three lengths each: a few
 rows, and more than one and two chunks of the kernels."""
 
@@ -36,7 +36,8 @@ def naive(fla, op, name):
     path = os.path.join(fla, "fla" if os.path.isdir(os.path.join(fla, "fla")) else "", "ops", op, "naive.py")
     with open(path, encoding="utf-8") as f:
         text = f.read()
-    for old, new in (("torch.float32", "torch.float64"), ("torch.float)", "torch.float64)"), (".float()", ".double()")):
+    for old, new in (("torch.float32", "torch.float64"), ("torch.float)", "torch.float64)"), (".float()", ".double()"),
+                     ("torch.float,", "torch.float64,"), ("F.normalize(q, p=2, dim=-1)", "q"), ("F.normalize(k, p=2, dim=-1)", "k")):
         text = text.replace(old, new)
     module = types.ModuleType(f"naive_{op}")
     exec(compile(text, path, "exec"), module.__dict__)
@@ -111,6 +112,29 @@ def lightning(op, p, x, s, m):
     return rms(o.flatten(-2), p["norm.weight"]) * torch.sigmoid(linear(p, "g", x))
 
 
+def preconditioned(op, p, x, s, m):
+    q, k, v = (heads(y) for y in qkv(p, x, s, m))
+    g, rates = decays(p, x), -torch.exp(p["A_log_atk"]) * F.softplus(linear(p, "dt_atk", x) + p["dt_bias_atk"])
+    o, s["state_s"], A = op(unit(q), unit(k), v, g=g if m["channels"] else g[..., 0], g_atk=rates,
+                            beta_atk=torch.sigmoid(linear(p, "beta_atk", x)), beta=torch.sigmoid(linear(p, "beta", x)),
+                            log_atk_scale=p["atk"], initial_A_state=s["state_a"][:, :, 0], **given(s, m))
+    s["state_a"] = A[:, :, None]
+    return rms(o, p["norm.weight"]).flatten(-2) * (torch.sigmoid if m["channels"] else F.silu)(linear(p, "g", x))
+
+
+def gsa(op, p, x, s, m):
+    q, k, v = (heads(y) for y in qkv(p, x, s, m))
+    f = F.logsigmoid(heads(linear(p, "f", x))) / 8
+    keys = s["state_k"].unflatten(1, (H, -1))[..., 0].transpose(-1, -2)
+    o, (keys, s["state_s"]) = op(q, k, v, 1 - f.exp(), f, m["scale"], (keys, s["state_s"]), True)
+    s["state_k"] = keys.transpose(-1, -2).flatten(1, 2)[..., None]
+    return rms(F.silu(o).flatten(-2), p["norm.weight"])
+
+
+def stickbreaking(op, p, x, s, m):
+    return op(*(heads(linear(p, n, x)) for n in "qkv"), m["scale"])[0].flatten(-2)
+
+
 # layer, folder and function of the package
 LAYERS = {
     "op_gdn2": (gdn2, "gdn2", "naive_recurrent_gdn2"),
@@ -118,6 +142,10 @@ LAYERS = {
     "op_deltaproduct": (deltaproduct, "gated_delta_product", "naive_recurrent_gated_delta_product"),
     "op_gated_deltaproduct": (deltaproduct, "gated_delta_product", "naive_recurrent_gated_delta_product"),
     "op_lightning": (lightning, "simple_gla", "naive_recurrent_simple_gla"),
+    "op_pgdn": (preconditioned, "precond_gated_delta_rule", "naive_recurrent_precond_gated_delta_rule"),
+    "op_pkda": (preconditioned, "precond_kda", "naive_recurrent_precond_kda"),
+    "op_gsa": (gsa, "gsa", "naive_recurrent_gsa"),
+    "op_stickbreaking": (stickbreaking, "stickbreaking_attn", "naive_stickbreaking_attn"),
 }
 
 
@@ -130,7 +158,7 @@ def write(fla, to, name, length):
     shapes["o.weight"] = (D, H * m["dv"])
     p = {k: torch.tensor(v, requires_grad=True) for k, v in mixers.drawn(shapes, random).items()}
     B = 2
-    s0 = {k: v.astype(np.float32).astype(float) for k, v in mixers.states(m, B, random).items()}
+    s0 = {k: v.astype(np.float32).astype(float) for k, v in mixers.states(m, B, random).items() if k != "mem"}
     x, dy = (random.standard_normal((B, length, D)).astype(np.float32).astype(float) for _ in "xy")
     s = {k: torch.tensor(v) for k, v in s0.items()}
     rows = torch.tensor(x, requires_grad=True)

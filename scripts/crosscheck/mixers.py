@@ -17,7 +17,7 @@ import zlib
 import numpy as np
 
 B, T, D, H = 2, 12, 10, 2
-LM = dict(D=12, V=19, F=16, N=3, H=2, segments=(6, 1, 5))
+LM = dict(D=12, V=19, F=16, N=3, H=2, segments=(6, 1, 5), mem=7)
 EPS = 1e-5
 
 
@@ -182,6 +182,96 @@ def rglru(p, x, s, m):
     return flat(walk(s, x.shape[2], step)) * z * phi
 
 
+def preconditioned(p, x, s, m):
+    q, k, v = (heads(y, m["H"]) for y in qkv(p, x, s, m["widths"], True))
+    q, k, g = unit(q), unit(k), decays(p, x, m)
+    rates = -np.exp(p["A_log_atk"])[:, None, None] * softplus(linear(p, "dt_atk", x) + p["dt_bias_atk"][:, None, None])
+    writes, adds = sigmoid(linear(p, "beta", x)), sigmoid(linear(p, "beta_atk", x))
+    A = s["state_a"].reshape(s["state_a"].shape[:3] + (-1,))
+    wide = []
+    for t in range(x.shape[2]):
+        A = np.exp(rates[:, :, t])[..., None] * A + adds[:, :, t, :, None] * k[:, :, t] ** 2
+        r = np.log(A + 1e-6) - p["atk"][:, None, :, None]
+        wide.append(k[:, :, t] * np.exp(-np.log(1.5) * r / (1 + np.where(r.real < 0, -r, r))))
+    s["state_a"] = A.reshape(s["state_a"].shape)
+
+    def step(t, S):
+        S = np.exp(g[:, :, t])[..., None] * S
+        S = write(S, wide[t], writes[:, :, t, :, None] * (v[:, :, t] - ask(S, k[:, :, t])))
+        return S, ask(S, q[:, :, t]) * m["scale"]
+
+    o = flat(rms(walk(s, x.shape[2], step), p["norm.weight"][:, None, None, None]))
+    return o * (sigmoid if m["channels"] else silu)(linear(p, "g", x))
+
+
+def gsa(p, x, s, m):
+    H = m["H"]
+    q, k, v = (heads(y, H) for y in qkv(p, x, s, m["widths"], False))
+    keep = sigmoid(heads(linear(p, "f", x), H)) ** (1 / 8)
+    keys = np.swapaxes(s["state_k"].reshape(s["state_k"].shape[:2] + (H, -1, q.shape[-1])), -1, -2)  # [.., dk, m]
+    out = []
+    for t in range(x.shape[2]):
+        f = keep[:, :, t]
+        keys = keys * f[..., None, :] + k[:, :, t, :, :, None] * (1 - f)[..., None, :]
+        z = ask(keys, q[:, :, t])
+        e = np.exp(z - z.real.max(-1, keepdims=True))
+        s["state_s"] = write(f[..., None] * s["state_s"], 1 - f, v[:, :, t])
+        out.append(silu(ask(s["state_s"], e / e.sum(-1, keepdims=True))))
+    s["state_k"] = np.swapaxes(keys, -1, -2).reshape(s["state_k"].shape)
+    return rms(flat(np.stack(out, 2)), p["norm.weight"][:, None, None])
+
+
+# ---- attention: weights of the scores z [P,B,H,T,K] where `seen` [T,K]; rows: those of a memory, then T new ones
+
+def sigmoid_weights(p, z, seen):
+    return np.where(seen, sigmoid(z - np.log(seen.sum(-1, keepdims=True))), 0)
+
+
+def stickbreaking(p, z, seen):
+    w, T, K = 0 * z, *seen.shape
+    for i in range(T):
+        left = 1
+        for j in reversed(range(K - T + i)):  # from the key before the query's own
+            w[..., i, j] = sigmoid(z[..., i, j]) * left
+            left = left * (1 - sigmoid(z[..., i, j]))
+    return w
+
+
+def ssmax(p, z, seen):
+    z = np.where(seen, z * p["ssmax"][:, None, :, None, None] * np.log(seen.sum(-1, keepdims=True)), -700)
+    e = np.exp(z - z.real.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def rotated(x):
+    n, half = x.shape[2], x.shape[-1] // 2
+    at = np.outer(np.arange(n), 10000.0 ** (-np.arange(half) / half))[:, None]
+    a, b = x[..., :half], x[..., half:]
+    return np.concatenate([a * np.cos(at) - b * np.sin(at), b * np.cos(at) + a * np.sin(at)], -1)
+
+
+def attend(weigh):
+    def run(p, rows, T, m):
+        q, k, v = (heads(linear(p, n, rows), m["H"]) for n in "qkv")
+        if m["rope"]:
+            q, k = rotated(q), rotated(k)
+        K = rows.shape[2]
+        seen = np.arange(K) <= np.arange(K - T, K)[:, None]
+        w = weigh(p, np.einsum("pbihd,pbjhd->pbhij", q[:, :, -T:], k) * m["scale"], seen)
+        return flat(np.einsum("pbhij,pbjhd->pbihd", w, v))
+    return run
+
+
+def of_attention(name, rope, **own):
+    def of(H, D, dh=6):
+        shapes = {n + ".weight": (H * dh, D) for n in "qkv"}
+        shapes.update({k: (H,) for k in own})
+        says = dict(scheme="rope", rope_pairs="half", rope_dim=dh, rope_base=10000) if rope else {}
+        return shapes, dict(dk=dh, dv=dh, conv=0, rope=rope, attends=True,
+                            says=dict({name: 1, "mixer": "none", "rel_rows": 0, "base": 0}, **says))
+    return of
+
+
 def delta_shapes(dk, dv, H, D, conv, n=1):
     q, k, v = H * dk, n * H * dk, n * H * dv
     shapes = {"q.weight": (q, D), "k.weight": (k, D), "v.weight": (v, D)}
@@ -222,6 +312,24 @@ def of_lightning(H, D, dk=5, dv=5):
     return shapes, dict(m, scale=1.0, says=dict(norm_whole=1, out_gate="sigmoid"))
 
 
+def of_preconditioned(channels):
+    def of(H, D, dk=5, dv=4, lora=3):
+        shapes, m = delta_shapes(dk, dv, H, D, 4)
+        shapes.update({n + ".weight": (H, D) for n in ("beta", "beta_atk", "dt_atk")})
+        shapes.update({"A_log": (H,), "A_log_atk": (H,), "dt_bias_atk": (H,), "atk": (H,), "norm.weight": (dv,),
+                       "g.weight": (H * dv, D), "dt_bias": (H * dk if channels else H,)})
+        shapes.update({"dt_a.weight": (lora, D), "dt_b.weight": (H * dk, lora)} if channels else {"dt.weight": (H, D)})
+        says = dict({"lora": lora} if channels else {}, conv_width=4, out_gate="sigmoid" if channels else "swish")
+        return shapes, dict(m, channels=channels, states={"state_a": (H, 1, dk)}, says=says)
+    return of
+
+
+def of_gsa(H, D, dk=5, dv=4):
+    shapes, m = delta_shapes(dk, dv, H, D, 0)
+    shapes.update({"f.weight": (H * dk, D), "norm.weight": (H * dv,)})
+    return shapes, dict(m, scale=1.0, states={"state_k": (H * dk, dk, 1)}, says=dict(norm_whole=1, out_gate="none", gate_tau=8))
+
+
 def of_rglru(H, D, dv=4):
     n = H * dv
     shapes = {"x.weight": (n, D), "conv.weight": (n, 4), "conv.bias": (n,), "g.weight": (n, D), "L": (n,)}
@@ -239,20 +347,39 @@ FILES = {
     "op_lightning": ("lightning", lightning, of_lightning),
     "op_rglru": ("rglru", rglru, of_rglru),
     "lm_lightning": ("lightning", lightning, of_lightning),
+    "op_pgdn": ("pgdn", preconditioned, of_preconditioned(False)),
+    "op_pkda": ("pkda", preconditioned, of_preconditioned(True)),
+    "lm_pgdn": ("pgdn", preconditioned, of_preconditioned(False)),
+    "op_gsa": ("gsa", gsa, of_gsa),
+    "lm_gsa": ("gsa", gsa, of_gsa),
+    "op_sigmoid": ("sigmoid-attention", attend(sigmoid_weights), of_attention("sigmoid", False)),
+    "lm_sigmoid": ("sigmoid-attention", attend(sigmoid_weights), of_attention("sigmoid", True)),
+    "op_stickbreaking": ("stickbreaking", attend(stickbreaking), of_attention("stickbreaking", False)),
+    "lm_stickbreaking": ("stickbreaking", attend(stickbreaking), of_attention("stickbreaking", False)),
+    "op_ssmax": ("ssmax", attend(ssmax), of_attention("ssmax", True, ssmax=1)),
+    "lm_ssmax": ("ssmax", attend(ssmax), of_attention("ssmax", True, ssmax=1)),
 }
 
 
 # ---- a layer, and a model of such layers
 
 def states(m, B, random):
+    if "attends" in m:
+        return {"mem": random.standard_normal((B, m.get("mem", 0), D))}
     s = {"state_s": 0.4 * random.standard_normal((B,) + m.get("state", (m["H"], m["dk"], m["dv"])))}
+    for name, shape in m.get("states", {}).items():
+        s[name] = abs(random.standard_normal((B,) + shape))
     if m["conv"]:
         s["conv"] = random.standard_normal((B, m["conv"] - 1, sum(m["widths"])))
     return s
 
 
-def layer(run, p, x, s, m):
-    return linear(p, "o", run(p, x, s, m))
+def layer(run, p, x, s, m, norm=lambda rows: rows):
+    if "attends" not in m:
+        return linear(p, "o", run(p, norm(x), s, m))
+    rows = np.concatenate([s["mem"], x], 2)
+    s["mem"] = rows[:, :, -LM["mem"]:]
+    return linear(p, "o", run(p, norm(rows), x.shape[2], m))
 
 
 def model(run, p, tokens, states, m):
@@ -262,7 +389,7 @@ def model(run, p, tokens, states, m):
         own = {k[len(f"layers.{l}."):]: v for k, v in p.items() if k.startswith(f"layers.{l}.")}
         part = lambda at: {k[len(at):]: v for k, v in own.items() if k.startswith(at)}
         a, f = part("attn."), part("ff.")
-        x = x + layer(run, a, rms(x, own["ln1.weight"][:, None, None]), s, dict(m, layer=l))
+        x = x + layer(run, a, x, s, dict(m, layer=l), lambda rows: rms(rows, own["ln1.weight"][:, None, None]))
         y = rms(x, own["ln2.weight"][:, None, None])
         x = x + linear(f, "2", silu(linear(f, "g", y)) * linear(f, "1", y))
     x = rms(x, p["final_ln.weight"][:, None, None])
@@ -334,7 +461,7 @@ def said(name, variant, m, H, D):
 
 def single(name, variant, run, of, random):
     shapes, m = of(H, D)
-    m = dict(dict(scale=m["dk"] ** -0.5), **m, H=H, N=1, layer=0)
+    m = dict(dict(scale=m["dk"] ** -0.5, mem=4), **m, H=H, N=1, layer=0)
     shapes["o.weight"] = (D, H * m["dv"])
     p = drawn(shapes, random)
     s0 = {k: np.round(v, 3).astype(np.float32).astype(float) for k, v in states(m, B, random).items()}
@@ -348,11 +475,12 @@ def single(name, variant, run, of, random):
     y = layer(run, {k: v[None] for k, v in p.items()}, x[None], s, m)[0]
     arrays = {"in.x": x, "in.dy": dy, "out.y": y}
     arrays.update({"in." + k: v for k, v in s0.items()})
-    arrays.update({"out." + k: v[0] for k, v in s.items()})
+    arrays.update({"out." + k: v[0] for k, v in s.items() if k != "mem"})
     arrays.update({"param.attn." + k: v for k, v in p.items()})
     grads = derivatives(loss, dict(p, x=x))
     arrays.update({"out.grad." + ("x" if k == "x" else "attn." + k): v for k, v in grads.items()})
-    return arrays, dict(said(name, variant, m, H, D), kind="attention", d_inner=0, n_layer=1, norm="none", batch=B, seq=T, mem=0)
+    return arrays, dict(said(name, variant, m, H, D), kind="attention", d_inner=0, n_layer=1, norm="none", batch=B, seq=T,
+                        mem=s0["mem"].shape[1] if "mem" in s0 else 0)
 
 
 def language(name, variant, run, of, random):
@@ -368,6 +496,8 @@ def language(name, variant, run, of, random):
     p = drawn(shapes, random)
     p["embed.weight"] = np.round(p["embed.weight"] * 0.8, 3).astype(np.float32).astype(float)
     now = [{k: 0 * v[None] for k, v in states(m, B, random).items()} for _ in range(N)]
+    for s in now:
+        s.update({"mem": np.zeros((1, B, 0, D))} if "mem" in s else {})
     arrays, total, count = {"param." + k: v for k, v in p.items()}, 0.0, 0
     for i, length in enumerate(LM["segments"]):
         text = random.integers(0, V, (B, length + 1))
@@ -386,7 +516,8 @@ def language(name, variant, run, of, random):
 
     arrays.update({"out.grad." + k: v for k, v in derivatives(loss, p).items()})
     meta = dict(said(name, variant, m, H, D), kind="lm", norm="pre", wiring="pre", norm_kind="rms", ln_eps=EPS, d_inner=F,
-                n_layer=N, vocab=V, batch=B, n_seg=len(LM["segments"]), seq=",".join(map(str, LM["segments"])), mem=0,
+                n_layer=N, vocab=V, batch=B, n_seg=len(LM["segments"]), seq=",".join(map(str, LM["segments"])),
+                mem=LM["mem"] if "attends" in m else 0,
                 emb_scale=repr(float(np.sqrt(D))), tied=1, out_bias=0, final_ln=1, ffn="swiglu", ff_bias=0, uv="none",
                 grad_segment=len(LM["segments"]) - 1, total_nll=total, n_tokens=count, mean_nll=total / count,
                 ppl=np.exp(total / count))
