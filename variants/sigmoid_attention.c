@@ -7,7 +7,6 @@
  *
  * Nothing is divided by a sum, so that weights of a query may add up to any number. n are the keys
  * that it sees; the paper has the length of the text, which a model cut into segments does not know. */
-#include "variant.h"
 #include "variants/backends/attn.h"
 #include "variants/parts/parts.h"
 
@@ -48,8 +47,6 @@ const struct variant variant_sigmoid_attention = {
     .about = "the sigmoid of scores less log n in place of softmax",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .attn_extra = &extra_sigmoid,
 };

@@ -6,7 +6,6 @@
  *
  * Weights of more keys stay as sharp as those of few. The factor multiplies the query, so kernels
  * know nothing of it; s_h is a trained number of the head, which begins with what the paper fits. */
-#include "variant.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/parts.h"
 
@@ -85,8 +84,6 @@ const struct variant variant_ssmax = {
     .about = "scores times a number of the head and the logarithm of the keys seen",
     .control = "rope",
     .pos = &pos_rope,
-    .mem = &mem_segment,
-    .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .around = {&head_ssmax},
 };

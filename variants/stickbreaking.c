@@ -7,7 +7,6 @@
  *
  * From the newest key before the query down, each takes its share of what later ones have left; what
  * is left at the end is not assigned. That orders the keys, without positions. */
-#include "variant.h"
 #include "variants/backends/attn.h"
 #include "variants/parts/parts.h"
 
@@ -59,10 +58,6 @@ const struct variant variant_stickbreaking = {
     .about = "each key before the query takes a share of what later keys left; no positions",
     .control = "nope",
     .pos = &pos_none,
-    .mem = &mem_segment,
-    .ffn = &ffn_swiglu,
-    .wiring = WIRING_PRE,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
+    LLAMA_LAYERS,
     .attn_extra = &extra_stickbreaking,
 };

@@ -427,9 +427,7 @@ enum status perplexity_rows(struct session *s, const struct options *o, char fir
 
 /* ---- eval --------------------------------------------------------------------------------- */
 
-/* Its models do not lie on the stack beside those that are scored. */
-static __attribute__((noinline)) enum status can_score(const struct subject *t,
-                                                       const struct options *o, struct err *e)
+static enum status can_score(const struct subject *t, const struct options *o, struct err *e)
 {
     struct subject one = *t;
     enum mem_kind kind;
