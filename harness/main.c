@@ -79,8 +79,7 @@ static enum status check_words(int command, const struct options *o, struct err 
     if (o->resume && !o->resume_dir && command != CMD_TRAIN)
         return fail(
             e, E_USAGE,
-            "unexpected word \"%.200s\"  -> write --resume=%.200s if it is the folder of the "
-            "run",
+            "unexpected word \"%.200s\"  -> write --resume=%.200s if it is the folder of the run",
             extra, extra);
     return fail(
         e, E_USAGE,

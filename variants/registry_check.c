@@ -377,11 +377,10 @@ enum status registry_backend(const struct backend *b, const char *word, struct e
 
     while (up->inherits && n++ < (int)ARRAY_LEN(backend_list))
         if (!(up = backend_parent(up)))
-            return fail(
-                e, E_UNSUPPORTED,
-                "backend %s inherits from a backend that this build has not  -> .inherits = "
-                "\"simd\"",
-                word);
+            return fail(e, E_UNSUPPORTED,
+                        "backend %s inherits from a backend that this build has not  -> .inherits "
+                        "= \"simd\"",
+                        word);
     return up->inherits ? fail(e, E_UNSUPPORTED,
                                "backend %s inherits from itself  -> .inherits = \"simd\"", word)
                         : OK;
@@ -413,10 +412,10 @@ enum status registry_parts(const struct variant *v, struct err *e)
 
     for (size_t i = 0; i < ARRAY_LEN(of); i++)
         if (!lists(of[i].list, pointer_at(v, of[i].at)))
-            return fail(e, E_UNSUPPORTED,
-                        "variant %s: its .%s is in no list  -> a word of %s in "
-                        "variants/parts/parts.h",
-                        v->name, of[i].field, of[i].words);
+            return fail(
+                e, E_UNSUPPORTED,
+                "variant %s: its .%s is in no list  -> a word of %s in variants/parts/parts.h",
+                v->name, of[i].field, of[i].words);
     for (int i = 0; i < MOST_AROUND; i++)
         if (!lists(around_list, v->around[i]))
             return fail(e, E_UNSUPPORTED,

@@ -44,9 +44,8 @@ static int threads(char **environment)
 
 static void try_buffers(int argc, char **argv, char **environment)
 {
-    static const char line[] =
-        "bench: too little address space for OpenBLAS, 128 MiB per thread  -> raise ulimit -v, or "
-        "set OMP_NUM_THREADS\n";
+    static const char line[] = "bench: too little address space for OpenBLAS, 128 MiB per thread  "
+                               "-> raise ulimit -v, or set OMP_NUM_THREADS\n";
     static void *buffer[MOST];
     const int n = threads(environment);
     int got = 0;

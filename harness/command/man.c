@@ -120,9 +120,8 @@ void help_man(FILE *f)
                 put_option(f, &option_specs[i]);
     }
     fputs(".SH FILES\n.TP\n.I @FILE\n", f);
-    put_line(f,
-             "Options, as words; # begins a comment, and a file may name files. An option beside "
-             "@FILE replaces the file's.");
+    put_line(f, "Options, as words; # begins a comment, and a file may name files. An option "
+                "beside @FILE replaces the file's.");
     fputs(".TP\n.I results/\n", f);
     put_line(f, "A folder for each run, and the link latest. bench list columns says what is in "
                 "its tables.");

@@ -234,11 +234,10 @@ static enum status check_folders(struct drawing *g)
             st = file_fail(g->e, "read", runs->v[i], errno);
         for (int k = 0; k < i && st == OK; k++)
             if (strcmp(basename(real[k]), basename(real[i])) == 0)
-                st =
-                    fail(g->e, E_USAGE,
-                         "%.200s and %.200s would both write to %.100s/%.100s  -> draw them one by "
-                         "one, each with its own -o",
-                         runs->v[k], runs->v[i], g->opt->out, basename(real[i]));
+                st = fail(g->e, E_USAGE,
+                          "%.200s and %.200s would both write to %.100s/%.100s  -> draw them one "
+                          "by one, each with its own -o",
+                          runs->v[k], runs->v[i], g->opt->out, basename(real[i]));
     }
     for (int i = 0; i < runs->n; i++)
         free(real[i]);

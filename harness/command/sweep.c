@@ -116,9 +116,8 @@ static void tell_plan(struct sweep *w)
     if (beyond > 0)
         console_note(
             &w->s.console,
-            "warning: %d case%s of more tokens at once than the %d that the model was made "
-            "for (its config.json)  -> --seq and --mem of that together, to time it as it "
-            "is used",
+            "warning: %d case%s of more tokens at once than the %d that the model was made for "
+            "(its config.json)  -> --seq and --mem of that together, to time it as it is used",
             beyond, plural(beyond), w->s.opt->longest);
     if (w->s.opt->quiet)
         return;
@@ -411,15 +410,13 @@ static void tell_noise(struct sweep *w)
         console_note(&w->s.console, "note: intervals are within one launch of each case; another "
                                     "may lie outside  -> give --launches 3");
     if (w->throttled > 0)
-        console_note(
-            &w->s.console,
-            "warning: the quota of %.3g CPUs stopped %d row%s (throttled): times are those of "
-            "the scheduler  -> raise the quota, or fewer --threads",
-            w->s.facts.quota.cpus, w->throttled, plural(w->throttled));
-    else if (w->samples > 0 && w->preempted == w->samples)
         console_note(&w->s.console,
-                     "every sample was preempted by other processes: times are those of a busy "
-                     "machine  -> stop other jobs");
+                     "warning: the quota of %.3g CPUs stopped %d row%s (throttled): times are "
+                     "those of the scheduler  -> raise the quota, or fewer --threads",
+                     w->s.facts.quota.cpus, w->throttled, plural(w->throttled));
+    else if (w->samples > 0 && w->preempted == w->samples)
+        console_note(&w->s.console, "every sample was preempted by other processes: times are "
+                                    "those of a busy machine  -> stop other jobs");
     else if (w->preempted > 0)
         console_note(
             &w->s.console,

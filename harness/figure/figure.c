@@ -46,8 +46,8 @@ const struct figure figures[] = {
     {.name = "latency-threads",
      .title = "Speed-up over threads",
      .caption =
-         "Time with one thread over time with n, and that divided by n. The serial fraction s "
-         "of Amdahl's law, 1 / (s + (1 - s) / n), is fitted by least squares of the times.",
+         "Time with one thread over time with n, and that divided by n. The serial fraction s of "
+         "Amdahl's law, 1 / (s + (1 - s) / n), is fitted by least squares of the times.",
      LINES,
      TIMES,
      .x = "threads",
@@ -123,38 +123,35 @@ const struct figure figures[] = {
     {.name = "study",
      .title = "Quality against time, differences from the baseline or the control",
      .caption = "Loss on the test text minus that of the baseline, or of the control that is "
-                "named, over the ratio of training times per "
-                "token; means over seeds with their 95 % intervals (Welch). Lower and further left "
-                "is better. Grey: one seed standard deviation of baselines.",
+                "named, over the ratio of training times per token; means over seeds with their 95 "
+                "% intervals (Welch). Lower and further left is better. Grey: one seed standard "
+                "deviation of baselines.",
      .table = TABLE_STUDY,
      .fill = study_differences},
     {.name = "budgets",
      .title = "Loss after each budget",
      .caption = "Mean loss of the seeds of a study on its test text after each number of tokens, "
-                "each the end of "
-                "a training, with 95 % intervals. Lower is better. Lines that cross say that one "
-                "budget does not "
-                "foretell another.",
+                "each the end of a training, with 95 % intervals. Lower is better. Lines that "
+                "cross say that one budget does not foretell another.",
      .table = TABLE_STUDY,
      .fill = study_over_budgets},
     {.name = "quality",
      .title = "Quality against time and state",
      .caption =
-         "Mean loss of the seeds of a study on its test text, over what each variant takes in "
-         "the same folder: time per token after the longest context, and the state that is "
-         "kept of it (variants that run their context again keep none). Lower and further "
-         "left is better. Ringed: no other point is better in both; with many points the "
-         "others have no names.",
+         "Mean loss of the seeds of a study on its test text, over what each variant takes in the "
+         "same folder: time per token after the longest context, and the state that is kept of it "
+         "(variants that run their context again keep none). Lower and further left is better. "
+         "Ringed: no other point is better in both; with many points the others have no names.",
      .table = TABLE_LATENCY,
      .fill = quality_costs,
      .more = quality_front},
     {.name = "abilities",
      .title = "What was learnt, from none of it (0) to all (1)",
-     .caption = "Loss on the answers of generated texts: 0 is that of the true source without "
-                "context, 1 its floor with all context. Returns of tasks: 0 is that of actions at "
-                "random, 1 that of the best policy. The mean over seeds, with the least and the "
-                "most below. Reached: within 2 % of the floor's perplexity; of a task, by all "
-                "seeds, nine tenths of the way.",
+     .caption =
+         "Loss on the answers of generated texts: 0 is that of the true source without context, 1 "
+         "its floor with all context. Returns of tasks: 0 is that of actions at random, 1 that of "
+         "the best policy. The mean over seeds, with the least and the most below. Reached: within "
+         "2 % of the floor's perplexity; of a task, by all seeds, nine tenths of the way.",
      .table = TABLE_STUDY,
      .fill = study_abilities},
     {.name = "returns",

@@ -72,10 +72,9 @@ void study_differences(struct plot *p, const struct plot_data *d)
     if (drawn == 0) /* baselines alone */
         p->n = 0;
     if (p->n == 0)
-        snprintf(
-            p->why, sizeof(p->why),
-            "the folder has no study whose contenders have three seeds, each with a score, and "
-            "what they are compared with");
+        snprintf(p->why, sizeof(p->why),
+                 "the folder has no study whose contenders have three seeds, each with a score, "
+                 "and what they are compared with");
     else if (left_out > 0)
         snprintf(p->why, sizeof(p->why), "not drawn, because not tested or not timed: %d",
                  left_out);

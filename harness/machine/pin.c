@@ -60,11 +60,10 @@ static enum status check(const struct place *p, int n, struct err *e)
             return p[t].st;
         }
         if (p[t].stack_kib > 0 && p[t].stack_kib < STACK_KIB)
-            return fail(
-                e, E_USAGE,
-                "thread %d has %zu KiB of stack, kernels need %d  -> raise OMP_STACKSIZE, or "
-                "ulimit -s",
-                t, p[t].stack_kib, STACK_KIB);
+            return fail(e, E_USAGE,
+                        "thread %d has %zu KiB of stack, kernels need %d  -> raise OMP_STACKSIZE, "
+                        "or ulimit -s",
+                        t, p[t].stack_kib, STACK_KIB);
         if (p[t].want >= 0 && p[t].is != p[t].want)
             return fail(e, E_CHILD, "thread %d was put on CPU %d and runs on %d  -> use --pin none",
                         t, p[t].want, p[t].is);

@@ -240,11 +240,10 @@ static void tell_hidden(struct console *s)
         return;
     for (int k = s->fitting; k < COLUMN_COUNT; k++)
         text_join(names, sizeof(names), ", ", columns[k].name);
-    console_note(
-        s,
-        "note: %d columns are too narrow for %s  -> widen the terminal to %d; --format csv "
-        "has them all",
-        s->width, names, width_of(s, COLUMN_COUNT));
+    console_note(s,
+                 "note: %d columns are too narrow for %s  -> widen the terminal to %d; --format "
+                 "csv has them all",
+                 s->width, names, width_of(s, COLUMN_COUNT));
     s->hidden_told = true;
 }
 

@@ -124,8 +124,7 @@ static void print_interval(FILE *f, const struct digest *d, const struct latency
     if (launches_decide(d, row))
         fprintf(f,
                 "             by launches, those of the run's cases or its own with Student's t; "
-                "blocks "
-                "alone: [%s %s]\n",
+                "blocks alone: [%s %s]\n",
                 units_ns(d->blocks.low).s, units_ns(d->blocks.high).s);
     else if (d->n > 0)
         fprintf(f, "             by order statistics of the blocks\n");
@@ -148,9 +147,8 @@ static void print_roofs(FILE *f, const struct latency_row *row)
     const double pct = compute ? row->peak_flops_pct : row->peak_bw_pct;
 
     if (!(pct > 0)) {
-        fprintf(f,
-                "  roof       unknown: the run has no undisturbed peaks  -> measure where nothing "
-                "else runs\n");
+        fprintf(f, "  roof       unknown: the run has no undisturbed peaks  -> measure where "
+                   "nothing else runs\n");
         return;
     }
     fprintf(f, "  roof       %s is nearer: at that rate %s per call, %s as fast\n", row->bound,
@@ -160,9 +158,8 @@ static void print_roofs(FILE *f, const struct latency_row *row)
                 compute ? "only fewer FLOP, or narrower types, make it much faster"
                         : "only fewer bytes, or narrower types, make it much faster");
     else
-        fprintf(f,
-                "             far from both: neither FLOP nor bytes explain the time  -> profile "
-                "it, docs/measuring.md\n");
+        fprintf(f, "             far from both: neither FLOP nor bytes explain the time  -> "
+                   "profile it, docs/measuring.md\n");
 }
 
 /* NAN where they are not to be known here. FLOP do not depend on the backend, and ref opens no

@@ -184,11 +184,10 @@ void result_judge(struct result *r, const struct roofline *y)
     if (!(share > certain))
         return;
     r->status = ROW_SUSPECT;
-    snprintf(
-        r->detail, sizeof(r->detail),
-        "%.0f %% of the measured %s: no kernel is faster  -> see whether it does all of the work, "
-        "and whether the peak is right: bench topo --roofline",
-        100 * share, compute_s > read_s ? "peak" : "read bandwidth");
+    snprintf(r->detail, sizeof(r->detail),
+             "%.0f %% of the measured %s: no kernel is faster  -> see whether it does all of the "
+             "work, and whether the peak is right: bench topo --roofline",
+             100 * share, compute_s > read_s ? "peak" : "read bandwidth");
 }
 
 static void put_roofline(struct latency_row *row, const struct result *r, const struct roofline *y)

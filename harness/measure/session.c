@@ -29,12 +29,11 @@ void session_lock(struct session *s)
     const enum lock_shared got = lock_machine();
 
     if (got == LOCK_ANOTHERS)
-        session_warn(s, "another bench is measuring on this machine  -> wait for it, or expect "
-                        "noise");
+        session_warn(s,
+                     "another bench is measuring on this machine  -> wait for it, or expect noise");
     else if (got == LOCK_NO_FILE && !s->opt->quiet)
-        console_note(&s->console,
-                     "note: no lock of this machine: neither /tmp nor TMPDIR can be written  -> "
-                     "set TMPDIR, or start one bench at a time");
+        console_note(&s->console, "note: no lock of this machine: neither /tmp nor TMPDIR can be "
+                                  "written  -> set TMPDIR, or start one bench at a time");
 }
 
 void session_say_how_to_resume(const struct session *s)
@@ -183,17 +182,15 @@ enum status session_begin(struct session *s, struct err *e)
         console_note(&s->console, "note: load %.2f on %d CPUs  -> stop other jobs, or expect noise",
                      s->facts.row.load_1min, s->facts.topo.allowed_cpus);
     if (!s->opt->quiet && isfinite(s->facts.quota.cpus))
-        console_note(
-            &s->console,
-            "note: a quota of %.3g CPUs (control group)  -> times of more threads are those of "
-            "the scheduler",
-            s->facts.quota.cpus);
+        console_note(&s->console,
+                     "note: a quota of %.3g CPUs (control group)  -> times of more threads are "
+                     "those of the scheduler",
+                     s->facts.quota.cpus);
     if (!s->opt->quiet && s->facts.topo.kinds > 1)
-        console_note(
-            &s->console,
-            "note: %d kinds of cores, %d of the fastest  -> --threads %d, or more wait for "
-            "the slow ones",
-            s->facts.topo.kinds, s->facts.topo.fast_cores, s->facts.topo.fast_cores);
+        console_note(&s->console,
+                     "note: %d kinds of cores, %d of the fastest  -> --threads %d, or more wait "
+                     "for the slow ones",
+                     s->facts.topo.kinds, s->facts.topo.fast_cores, s->facts.topo.fast_cores);
     session_lock(s);
     return OK;
 }

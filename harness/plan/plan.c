@@ -107,8 +107,7 @@ static enum mem_kind kind_in_vain(const struct options *opt, enum workload w)
 static struct reason why_no_memory(const struct options *opt, const struct bench_case *c)
 {
     static const char state[] = "give a number of tokens, or a variant with a state in --workload "
-                                "layer, segment, decode or "
-                                "train";
+                                "layer, segment, decode or train";
     const struct workload_row *const w = &workload_rows[c->workload];
     const struct mem *const mem = variant_mem(c->variant);
 
@@ -402,8 +401,8 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
         const enum phase p = (enum phase)word_index(phases->v[i], phase_name);
         if (p != PHASE_FWD && !workload_has(w, WORK_PHASES))
             return fail(e, E_USAGE,
-                        "--phase %s does not apply to --workload %s, which is forward only "
-                        " -> use attn, layer, cross or encdec, or --workload train",
+                        "--phase %s does not apply to --workload %s, which is forward only  -> use "
+                        "attn, layer, cross or encdec, or --workload train",
                         phase_name[p], workload_name[w]);
         TRY(add_phase(m, w, p, e));
     }

@@ -53,11 +53,10 @@ enum status schema_check(const char *path, const char *ours, const char *found, 
         return fail(e, E_IO, "%s has schema \"%.63s\", not %s  -> give the table of a run", path,
                     found, ours);
     if (found_major != major)
-        return fail(
-            e, E_IO,
-            "%s has schema %.63s, this program reads %ld.x  -> measure again, or read it with "
-            "the version that wrote it",
-            path, found, major);
+        return fail(e, E_IO,
+                    "%s has schema %.63s, this program reads %ld.x  -> measure again, or read it "
+                    "with the version that wrote it",
+                    path, found, major);
     if (minor)
         *minor = (int)found_minor;
     return OK;

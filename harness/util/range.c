@@ -58,10 +58,10 @@ static enum status read_number(long long *out, const struct item *it, const char
 {
     *out = 0;
     if (!scan_number(out, from, end))
-        return fail(e, E_USAGE,
-                    "%s \"%.60s\": not a whole number  -> write one such as 128, 4k (4000) or "
-                    "4Ki (4096)",
-                    it->label, it->text);
+        return fail(
+            e, E_USAGE,
+            "%s \"%.60s\": not a whole number  -> write one such as 128, 4k (4000) or 4Ki (4096)",
+            it->label, it->text);
     return OK;
 }
 
@@ -164,9 +164,8 @@ enum status range_parse_words(struct ints *out, const char *label, const char *t
                         label, text);
         if (len >= sizeof(buf))
             return fail(e, E_USAGE,
-                        "%s \"%.60s...\": not a number  -> write 128, 128,256 or "
-                        "128..1024",
-                        label, at);
+                        "%s \"%.60s...\": not a number  -> write 128, 128,256 or 128..1024", label,
+                        at);
         memcpy(buf, at, len);
         buf[len] = '\0';
 

@@ -173,11 +173,10 @@ enum status engine_train_in(struct engine *g, enum elem elem, struct err *e)
         return fail(e, E_UNSUPPORTED, "weights are not trained in %s  -> use f32 or bf16",
                     elem_name[elem]);
     if (elem == ELEM_BF16 && !g->can_round)
-        return fail(
-            e, E_UNSUPPORTED,
-            "unsupported in bf16: products of %s do not round both operands  -> use another "
-            "backend",
-            g->provider[OP_gemm]);
+        return fail(e, E_UNSUPPORTED,
+                    "unsupported in bf16: products of %s do not round both operands  -> use "
+                    "another backend",
+                    g->provider[OP_gemm]);
     g->rounds = elem == ELEM_BF16;
     return OK;
 }

@@ -242,11 +242,10 @@ static enum status read_header(struct safetensors *s, struct err *e)
     if (is_lfs_pointer(s->map, s->size))
         return safetensors_fail(s, e, LFS_POINTER_SAYS);
     if (length > HEADER_MAX)
-        return safetensors_fail(
-            s, e,
-            "not a safetensors file: header of %llu bytes, the limit is %d  -> give "
-            "a safetensors file",
-            (unsigned long long)length, HEADER_MAX);
+        return safetensors_fail(s, e,
+                                "not a safetensors file: header of %llu bytes, the limit is %d  -> "
+                                "give a safetensors file",
+                                (unsigned long long)length, HEADER_MAX);
     if (length > s->size - LENGTH_FIELD)
         return safetensors_fail(s, e, "header says %zu bytes, file has %zu  -> give the whole file",
                                 (size_t)length + LENGTH_FIELD, s->size);

@@ -67,10 +67,10 @@ static enum status parse_heads(struct masks *m, const char *text, struct err *e)
         int which = 0, end = 0;
         if (m->n_heads == MASK_HEADS || sscanf(at, "%4d%n", &which, &end) != 1 || which < 0 ||
             which >= m->n || (at[end] && at[end] != ','))
-            return fail(e, E_USAGE,
-                        "--mask-heads \"%.80s\": not up to %d numbers of masks below %d  -> such "
-                        "as 0,0,1",
-                        text, MASK_HEADS, m->n);
+            return fail(
+                e, E_USAGE,
+                "--mask-heads \"%.80s\": not up to %d numbers of masks below %d  -> such as 0,0,1",
+                text, MASK_HEADS, m->n);
         m->head[m->n_heads++] = (uint8_t)which;
         at += end;
         more = *at == ',';
@@ -158,8 +158,7 @@ enum status head_windows_parse(struct head_windows *w, const char *text, struct 
             (at[end] && !strchr(",;", at[end])) || (at[end] && !at[end + 1]))
             return fail(e, E_USAGE,
                         "head_windows \"%.60s\": not up to %d rows of %d numbers from 0  -> write "
-                        "for example "
-                        "64,256;512,0",
+                        "for example 64,256;512,0",
                         text, (int)WINDOW_ROWS, (int)WINDOW_HEADS);
         w->n = to + 1;
         w->at[to][w->heads[to]++] = value;

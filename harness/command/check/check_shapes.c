@@ -24,16 +24,14 @@ const char *const check_shapes[] = {
     "--workload attn,layer --phase fwd,fwd_bwd --direction both --seq 1,37 --mem 0 --batch 2 "
     "--d-model 48 --heads 3 --d-head 20 --d-inner 90",
     "--workload layer,decode --phase fwd --head-windows 5,9;40,0,3 --seq 1,37 --mem 19,64 "
-    "--d-model "
-    "48 --heads 3",
+    "--d-model 48 --heads 3",
     "--workload cross --phase fwd,fwd_bwd --seq 1,37 --mem 5,64 --batch 2 --d-model 48 --heads 3 "
     "--d-head 20",
     "--workload cross --mem-kind kv --seq 1,9 --mem 41 --d-model 48 --heads 6 --kv-heads 3",
     "--workload train --layers 2 --seq 23 --mem 0,41 --batch 2 --d-model 48 --heads 3 --d-inner 96",
     "--workload attn,layer,decode --seq 1,37 --mem 0,19 --d-model 48 --heads 6 --kv-heads 3",
     "--workload attn,layer --phase fwd,fwd_bwd --seq 37 --mem 0,64 --batch 2 --d-model 48 --heads "
-    "3 "
-    "--mask window=5,dilation=3;block=7,back=1,global=3,random=2;stride=6,fixed=5,summary=2",
+    "3 --mask window=5,dilation=3;block=7,back=1,global=3,random=2;stride=6,fixed=5,summary=2",
 };
 const int check_shape_count = ARRAY_LEN(check_shapes);
 

@@ -255,11 +255,10 @@ static enum status fill_systems(struct text_table *t, struct options *o, struct 
         text_table_add(t, text);
     }
     if (page)
-        fputs(
-            "# Systems\n\nWhich systems of the papers that this harness started from are "
-            "implemented: built, and one command that runs it,\nor not built, and why. `bench list "
-            "systems --format md` writes this page.\n\n",
-            stdout);
+        fputs("# Systems\n\nWhich systems of the papers that this harness started from are "
+              "implemented: built, and one command that runs it,\nor not built, and why. `bench "
+              "list systems --format md` writes this page.\n\n",
+              stdout);
     return OK;
 }
 

@@ -245,10 +245,9 @@ enum status heads_seen(struct heads *s, struct err *e)
     if (s->st != OK)
         return fail(e, s->st, "no memory to look at attention  -> lower --seq or --mem");
     if (s->n == 0)
-        return fail(
-            e, E_UNSUPPORTED,
-            "--attention: this model has no attention with probabilities of keys  -> leave it "
-            "out, or score another");
+        return fail(e, E_UNSUPPORTED,
+                    "--attention: this model has no attention with probabilities of keys  -> leave "
+                    "it out, or score another");
     return OK;
 }
 

@@ -108,12 +108,11 @@ static enum status check_line(const struct subject *t, const struct options *opt
     const size_t n = strlen(longest);
 
     free(longest);
-    return n < LINE_SIZE
-               ? OK
-               : fail(e, E_USAGE,
-                      "the names of checkpoint and text make a line of %zu bytes, of %d at most  "
-                      "-> give shorter paths",
-                      n, LINE_SIZE - 1);
+    return n < LINE_SIZE ? OK
+                         : fail(e, E_USAGE,
+                                "the names of checkpoint and text make a line of %zu bytes, of %d "
+                                "at most  -> give shorter paths",
+                                n, LINE_SIZE - 1);
 }
 
 /* Else its choices are for the cases of a plan, too. */

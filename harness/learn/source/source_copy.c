@@ -56,9 +56,8 @@ static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t
 
 const struct source_kind source_copy = {
     .name = "copy",
-    .about =
-        "each symbol repeats the one `lag` back with probability p, or is a new one of the next "
-        "group",
+    .about = "each symbol repeats the one `lag` back with probability p, or is a new one of the "
+             "next group",
     .keys = {{"lag", 192, 1, 1e9, false, NULL},
              {"p", 0.9, 0, 1, true, NULL},
              {"alphabet", 16, 2, 256, false, NULL},

@@ -223,11 +223,10 @@ static enum status widen(struct study_model *m, int n, int64_t *low, int64_t *hi
         if (*m[i].why)
             continue;
         if (options_typed(&m[i].o, "d-inner"))
-            return fail(
-                e, E_USAGE,
-                "--d-inner of %s and equal-parameters = yes exclude each other  -> leave one "
-                "of them out",
-                m[i].variant->name);
+            return fail(e, E_USAGE,
+                        "--d-inner of %s and equal-parameters = yes exclude each other  -> leave "
+                        "one of them out",
+                        m[i].variant->name);
         TRY(count_at(&low[i], &m[i], 2 * m[i].config.D, e));
         TRY(count_at(&high[i], &m[i], 4 * m[i].config.D, e));
     }

@@ -90,11 +90,10 @@ static enum status take_weights(struct trainer *t, const struct safetensors *s, 
 
     TRY(checkpoint_lm(s, &c, e));
     if (c.variant != want->variant || c.D != want->D || c.N != want->N)
-        return fail(
-            e, E_USAGE,
-            "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d "
-            " -> give the options that it was begun with",
-            s->path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);
+        return fail(e, E_USAGE,
+                    "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d "
+                    "%d  -> give the options that it was begun with",
+                    s->path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);
     if (!same_model(&c, want) || c.H != want->H || c.kv_heads != want->kv_heads || c.V != want->V)
         return fail(
             e, E_USAGE,

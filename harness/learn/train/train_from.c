@@ -19,12 +19,11 @@ static const char *model_file(const struct options *o) { return o->resume ? o->c
 
 static enum status refuse_option(const struct options *o, const char *name, struct err *e)
 {
-    return options_written(o, name)
-               ? fail(e, E_USAGE,
-                      "--from and --%s exclude each other: the weights decide it  -> leave one of "
-                      "them out",
-                      name)
-               : OK;
+    return options_written(o, name) ? fail(e, E_USAGE,
+                                           "--from and --%s exclude each other: the weights decide "
+                                           "it  -> leave one of them out",
+                                           name)
+                                    : OK;
 }
 
 /* What weights decide: sizes, and choices that a parameter depends on. */
@@ -128,12 +127,11 @@ enum status train_from_fits(const struct trainer *t, struct err *e)
     struct config c;
 
     TRY(train_from_config(&c, t->opt, e));
-    return c.V == t->corpus.vocab
-               ? OK
-               : fail(e, E_IO,
-                      "checkpoint %.300s has %d symbols, text %.300s has %d  -> train it on a text "
-                      "of as many, such as its own",
-                      model_file(t->opt), c.V, t->corpus.name, t->corpus.vocab);
+    return c.V == t->corpus.vocab ? OK
+                                  : fail(e, E_IO,
+                                         "checkpoint %.300s has %d symbols, text %.300s has %d  -> "
+                                         "train it on a text of as many, such as its own",
+                                         model_file(t->opt), c.V, t->corpus.name, t->corpus.vocab);
 }
 
 enum status train_from_load(struct trainer *t, struct err *e)

@@ -25,17 +25,15 @@ static enum status settle_pairs(struct options *o, struct err *e)
     if (length == 0)
         return fail(
             e, E_USAGE,
-            "--objective seq2seq: text %.200s has no pairs of a source and a target  -> use "
-            "%s",
+            "--objective seq2seq: text %.200s has no pairs of a source and a target  -> use %s",
             o->corpus, synthetic_pairs(sources));
     snprintf(target, sizeof(target), "%d", length);
     TRY(options_default(o, "seq", target, e));
     if (o->seq.n != 1 || o->seq.v[0] != length)
-        return fail(
-            e, E_USAGE,
-            "--objective seq2seq: targets of %.200s have %d symbols  -> use --seq %d, or leave "
-            "it out",
-            o->corpus, length, length);
+        return fail(e, E_USAGE,
+                    "--objective seq2seq: targets of %.200s have %d symbols  -> use --seq %d, or "
+                    "leave it out",
+                    o->corpus, length, length);
     return OK;
 }
 

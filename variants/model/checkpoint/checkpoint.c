@@ -436,10 +436,9 @@ static void refuse_idle(struct reader *r, const struct config *c)
             (!*r->prefix && (row->at_eval || i == CHOICE_clip)) || strcmp(text, "none") == 0 ||
             strcmp(text, "0") == 0 || choice_equal(row, c, &usual))
             continue;
-        r->st = safetensors_fail(r->s, r->e,
-                                 "metadata %s is \"%.64s\", which variant %s does not obey  -> "
-                                 "leave it out",
-                                 choice_key(row), text, c->variant->name);
+        r->st = safetensors_fail(
+            r->s, r->e, "metadata %s is \"%.64s\", which variant %s does not obey  -> leave it out",
+            choice_key(row), text, c->variant->name);
     }
 }
 
@@ -484,9 +483,7 @@ static enum status fits(const struct safetensors *s, const char *prefix, const s
                                 safetensors_meta(s, "variant"));
     if (from->dtype != DTYPE_F32 || !same_shape(from, p))
         return safetensors_fail(
-            s, e,
-            "tensor \"%s\" is not F32 [%d%s%.0d%s%.0d%s%.0d]  -> its metadata says "
-            "otherwise",
+            s, e, "tensor \"%s\" is not F32 [%d%s%.0d%s%.0d%s%.0d]  -> its metadata says otherwise",
             name, p->shape[0], p->rank > 1 ? "," : "", p->shape[1], p->rank > 2 ? "," : "",
             p->shape[2], p->rank > 3 ? "," : "", p->shape[3]);
     const float *const x = from->data;
@@ -511,11 +508,10 @@ enum status checkpoint_fits(const struct safetensors *s, const char *prefix, con
     for (int i = 0; i < s->n_tensors; i++) {
         const char *const name = s->tensors[i].name;
         if (strncmp(name, prefix, skip) == 0 && !params_find(p, name + skip))
-            return safetensors_fail(
-                s, e,
-                "tensor \"%s\" is of nothing that the model has (file is variant "
-                "%.64s)  -> is it of another model?",
-                name, safetensors_meta(s, "variant"));
+            return safetensors_fail(s, e,
+                                    "tensor \"%s\" is of nothing that the model has (file is "
+                                    "variant %.64s)  -> is it of another model?",
+                                    name, safetensors_meta(s, "variant"));
     }
     return OK;
 }

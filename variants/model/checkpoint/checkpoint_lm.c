@@ -26,11 +26,10 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
         while (k < ARRAY_LEN(further_keys) && strcmp(further_keys[k], key) != 0)
             k++;
         if (k == ARRAY_LEN(further_keys) && !s->asked_meta[i])
-            return safetensors_fail(
-                s, e,
-                "metadata %.64s is of nothing that this model has  -> use the program that the "
-                "file was made with",
-                key);
+            return safetensors_fail(s, e,
+                                    "metadata %.64s is of nothing that this model has  -> use the "
+                                    "program that the file was made with",
+                                    key);
     }
     return OK;
 }
@@ -78,10 +77,9 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
                             : !c->cond != !own.cond                     ? "cond"
                                                                         : NULL;
 
-    return key ? safetensors_fail(s, e,
-                                  "metadata %s is not that of variant %s  -> is it of another "
-                                  "variant?",
-                                  key, c->variant->name)
+    return key ? safetensors_fail(
+                     s, e, "metadata %s is not that of variant %s  -> is it of another variant?",
+                     key, c->variant->name)
                : OK;
 }
 
@@ -107,10 +105,10 @@ static enum status has_objective(const struct safetensors *s, const struct confi
                                 "metadata causal is 0: tokens see those that they are to predict  "
                                 "-> a causal model, or one of hidden tokens, with mask_share");
     if (c->causal && share > 0)
-        return safetensors_fail(s, e,
-                                "metadata mask_share is %g, but tokens do not see what follows "
-                                "them  -> write causal 0",
-                                share);
+        return safetensors_fail(
+            s, e,
+            "metadata mask_share is %g, but tokens do not see what follows them  -> write causal 0",
+            share);
     return OK;
 }
 

@@ -208,8 +208,7 @@ static enum status parse_dims(void *config, const char *text, struct err *e)
                   (int64_t)r.H * r.dh > MAX_WIDTH || (int64_t)r.H * r.dv > MAX_WIDTH))
         return fail(e, E_USAGE,
                     "layer_dims \"%.60s\": not heads, widths of keys and values, scale  -> write "
-                    "for example "
-                    "8/32/64/0.18",
+                    "for example 8/32/64/0.18",
                     text);
     r.scale = (float)scale;
     ((struct config *)config)->recurrent = r;
@@ -231,10 +230,10 @@ static enum status parse_scaling(void *config, const char *text, struct err *e)
     const int i = word_at(rope_scaling_name, text);
 
     if (i < 0)
-        return fail(e, E_USAGE,
-                    "rope_scaling \"%.60s\" is unknown  -> use none, linear, ntk, yarn, "
-                    "llama3, longrope",
-                    text);
+        return fail(
+            e, E_USAGE,
+            "rope_scaling \"%.60s\" is unknown  -> use none, linear, ntk, yarn, llama3, longrope",
+            text);
     c->rope_scaling = (enum rope_scaling)i;
     if (c->rope_scaling && c->rope_factor == 1)
         c->rope_factor = ROPE_FACTOR;

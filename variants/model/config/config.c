@@ -355,11 +355,10 @@ static enum status check_cells(const struct config *c, struct err *e)
         return OK;
     if (!pools || !joins || last > joins || joins != strrchr(c->order, SUB_UNPOOLED) ||
         levels > POOL_LEVELS)
-        return fail(
-            e, E_USAGE,
-            "%s: order \"%.64s\" does not pool rows and then give them back  -> use 1 to %d "
-            "times p, behind them one u",
-            name, c->order, (int)POOL_LEVELS);
+        return fail(e, E_USAGE,
+                    "%s: order \"%.64s\" does not pool rows and then give them back  -> use 1 to "
+                    "%d times p, behind them one u",
+                    name, c->order, (int)POOL_LEVELS);
     return OK;
 }
 

@@ -17,14 +17,12 @@ static enum status check_subs(const struct config *c, struct err *e)
         return OK;
     for (const char *at = c->subs; *at; at++)
         if (!strchr("sfcwlxdmb", *at) || (*at != SUB_ATTENTION && strchr(at + 1, *at)))
-            return fail(
-                e, E_USAGE,
-                "%s: layers of \"%s\"  -> write s for attention, and once each f feed-forward, c "
-                "convolution at the input, w convolution, b convolutions side by side, x slots, d "
-                "attention with a trained mask, m attention of more heads; l attention of a part "
-                "of "
-                "the channels",
-                name, c->subs);
+            return fail(e, E_USAGE,
+                        "%s: layers of \"%s\"  -> write s for attention, and once each f "
+                        "feed-forward, c convolution at the input, w convolution, b convolutions "
+                        "side by side, x slots, d attention with a trained mask, m attention of "
+                        "more heads; l attention of a part of the channels",
+                        name, c->subs);
     if (!strpbrk(c->subs, "sl") || (strchr(c->subs, SUB_ATTENTION) && strchr(c->subs, SUB_LSRA)))
         return fail(e, E_USAGE, "%s: layers of \"%s\"  -> add an s, or one l", name, c->subs);
     return OK;
@@ -121,18 +119,16 @@ static enum status check_encoder(const struct config *c, struct err *e)
     if (exclusions_check(&enc, &why) != OK) {
         const char *const what = why.msg + strlen(name) + strlen(": ");
         const char *const advice = strstr(what, "  -> ");
-        return fail(
-            e, E_USAGE,
-            "%s: an encoder sees its text in both directions, and %.*s  -> choose a variant "
-            "that takes --direction both",
-            name, advice ? (int)(advice - what) : (int)strlen(what), what);
+        return fail(e, E_USAGE,
+                    "%s: an encoder sees its text in both directions, and %.*s  -> choose a "
+                    "variant that takes --direction both",
+                    name, advice ? (int)(advice - what) : (int)strlen(what), what);
     }
     if (!config_can_look_ahead(&enc))
-        return fail(
-            e, E_USAGE,
-            "%s: an encoder sees its text in both directions, this variant the past only  -> "
-            "choose one that takes --direction both",
-            name);
+        return fail(e, E_USAGE,
+                    "%s: an encoder sees its text in both directions, this variant the past only  "
+                    "-> choose one that takes --direction both",
+                    name);
     if (c->enc_padded && !config_can_cross(c))
         return fail(e, E_USAGE,
                     "%s: texts of different lengths need scores that are q.k and nothing else  -> "

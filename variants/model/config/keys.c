@@ -272,11 +272,10 @@ static const struct choice others[] = {
     ROW_TEXT("order", print_order, parse_order,
              "sub-layers of the model: s attention, f feed-forward, p pooled, u given back",
              .absent = "", .scope = SCOPE_MODEL, .applies = has_order, SETTING),
-    ROW_TEXT(
-        "subs", print_subs, parse_subs,
-        "sub-layers of a layer: s attention, m with twice the heads, f feed-forward, c, w and b "
-        "convolutions",
-        .absent = "sf", .scope = SCOPE_LAYER, .applies = has_subs, SETTING),
+    ROW_TEXT("subs", print_subs, parse_subs,
+             "sub-layers of a layer: s attention, m with twice the heads, f feed-forward, c, w and "
+             "b convolutions",
+             .absent = "sf", .scope = SCOPE_LAYER, .applies = has_subs, SETTING),
     /* Before the numbers of parts, which it resets. */
     ROW_TEXT("feature_map", print_map, parse_map, "random features of queries and keys",
              .words = feature_map_name, .applies = has_feature_map, .elsewhere = true, SETTING),

@@ -61,10 +61,10 @@ static double longer(struct config_json *j)
     const double factor = json_number_value(json_object_get(how, "factor"));
 
     if ((over > 0) != (all > 0))
-        import_refuse(j,
-                      "mscale %g, mscale_all_dim %g: programs differ in it  -> use a "
-                      "model with both or none",
-                      over, all);
+        import_refuse(
+            j,
+            "mscale %g, mscale_all_dim %g: programs differ in it  -> use a model with both or none",
+            over, all);
     return all > 0 && factor > 1 ? 0.1 * all * log(factor) + 1 : 1;
 }
 
@@ -84,10 +84,10 @@ static void put_attention(struct config_json *j)
         import_refuse(j, "num_key_value_heads other than %d  -> use as many", H);
     if (config_json_whole(j, "head_dim", rope, 1, MAX_WIDTH) != rope ||
         config_json_whole(j, "qk_head_dim", nope + rope, 1, MAX_WIDTH) != nope + rope)
-        import_refuse(j,
-                      "head_dim other than qk_rope_head_dim %d, or qk_head_dim other "
-                      "than %d  -> use these",
-                      rope, nope + rope);
+        import_refuse(
+            j,
+            "head_dim other than qk_rope_head_dim %d, or qk_head_dim other than %d  -> use these",
+            rope, nope + rope);
     import_need_flag(j, "attention_bias", false);
     import_put_common(j, "mla");
     import_put_rotary(j, &rotary, rope);
@@ -112,14 +112,12 @@ static void put_route(struct config_json *j, int taken)
     const bool said = config_json_at(j, "n_group"), within = config_json_at(j, "topk_group");
 
     if (how && !groups && strcmp(how, "greedy") != 0)
-        import_refuse(j,
-                      "topk_method %.40s: not supported  -> use greedy or "
-                      "group_limited_greedy",
+        import_refuse(j, "topk_method %.40s: not supported  -> use greedy or group_limited_greedy",
                       how);
     import_need_word(j, "scoring_func", "softmax");
     if (norms && taken > 1)
-        import_refuse(j, "norm_topk_prob: the publisher's program divides gates by their "
-                         "sum, transformers does not  -> use a model without");
+        import_refuse(j, "norm_topk_prob: the publisher's program divides gates by their sum, "
+                         "transformers does not  -> use a model without");
     if (groups && !(said && within))
         import_refuse(j, "groups of experts, but no n_group, topk_group  -> give both");
     if (!groups)
@@ -143,8 +141,7 @@ static void put_layers(struct config_json *j)
     for (int l = 0; l < first; l++)
         dense[l] = true;
     if (config_json_whole(j, "moe_layer_freq", 1, 1, MAX_LAYERS) != 1)
-        import_refuse(j, "moe_layer_freq: transformers does not read it  -> use a model "
-                         "with 1");
+        import_refuse(j, "moe_layer_freq: transformers does not read it  -> use a model with 1");
     import_need_flag(j, "mlp_bias", false);
     config_json_at(j, "aux_loss_alpha"); /* of training, as seq_aux is */
     import_put_experts(j, &experts);

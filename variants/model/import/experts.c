@@ -60,10 +60,9 @@ void import_put_dense_layers(struct config_json *j, const bool *dense, int usual
             text_item(text, sizeof(text), "%d-%d", first, l);
     }
     if (ranges > MAX_LAYER_RANGES)
-        import_refuse(j,
-                      "layers without experts in %d places: not supported  -> use a "
-                      "model with up to %d",
-                      ranges, (int)MAX_LAYER_RANGES);
+        import_refuse(
+            j, "layers without experts in %d places: not supported  -> use a model with up to %d",
+            ranges, (int)MAX_LAYER_RANGES);
     if (ranges == 0)
         return;
     config_json_put(j, "dense_layers", "%s", text);

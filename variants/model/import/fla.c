@@ -114,8 +114,7 @@ void fla_skip_idle(struct config_json *j)
 static void put_block(struct config_json *j, const char *variant, int heads, int keys, int values)
 {
     if (config_json_at(j, "attn"))
-        import_refuse(j, "attn: layers of attention, not supported  -> use a model "
-                         "without");
+        import_refuse(j, "attn: layers of attention, not supported  -> use a model without");
     import_need_word(j, "hidden_act", "swish");
     fla_skip_idle(j);
     import_put_common(j, variant);

@@ -45,8 +45,7 @@ static void put_doubles(struct config_json *j)
 
     config_json_at(j, "hidden_act");
     if (config_json_whole(j, "sliding_window_size", window, 1, MAX_DISTANCE) != window)
-        import_refuse(j, "sliding_window_size and another sliding_window  -> use one of "
-                         "them");
+        import_refuse(j, "sliding_window_size and another sliding_window  -> use one of them");
 }
 
 /* Returns the width of a head. */

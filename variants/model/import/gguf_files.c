@@ -38,11 +38,10 @@ static enum status path_of(char to[PATH_SIZE], const char *first, int i, int n, 
     end_of(end, 0, n);
     end_of(other, i, n);
     if (length >= PATH_SIZE || !text_ends(first, end))
-        return fail(
-            e, E_IO,
-            "checkpoint %s: is one of %d files  -> give the first, whose name ends in %s, or "
-            "join them into one",
-            first, n, end);
+        return fail(e, E_IO,
+                    "checkpoint %s: is one of %d files  -> give the first, whose name ends in %s, "
+                    "or join them into one",
+                    first, n, end);
     snprintf(to, PATH_SIZE, "%s", first);
     memcpy(to + length - strlen(end), other, strlen(other) + 1);
     return OK;
@@ -56,13 +55,11 @@ static enum status open_part(struct gguf_files *g, const char *path, int i, int 
     g->n = i + 1;
     const bool good = number(keys, NUMBER) == i && number(keys, COUNT) == n;
     json_decref(keys);
-    return good
-               ? OK
-               : fail(
-                     e, E_IO,
-                     "checkpoint %s: is not file %d of %d by its keys split.no and split.count  -> "
-                     "give all files of one model",
-                     path, i + 1, n);
+    return good ? OK
+                : fail(e, E_IO,
+                       "checkpoint %s: is not file %d of %d by its keys split.no and split.count  "
+                       "-> give all files of one model",
+                       path, i + 1, n);
 }
 
 static enum status open_parts(struct gguf_files *g, const char *path, int n, struct err *e)
@@ -81,11 +78,10 @@ static enum status open_parts(struct gguf_files *g, const char *path, int n, str
     }
     const json_int_t said = number(g->keys, TENSORS);
     if (said >= 0 && said != tensors)
-        return fail(
-            e, E_IO,
-            "checkpoint %s: its %d files have %lld tensors, split.tensors.count is %lld  -> "
-            "give all files of one model",
-            path, n, (long long)tensors, (long long)said);
+        return fail(e, E_IO,
+                    "checkpoint %s: its %d files have %lld tensors, split.tensors.count is %lld  "
+                    "-> give all files of one model",
+                    path, n, (long long)tensors, (long long)said);
     return OK;
 }
 

@@ -96,8 +96,7 @@ static void more(struct config_json *j)
     config_json_put(j, "norm", "pre");
     import_put_experts(j, &experts);
     if (config_json_whole(j, "experts_per_token", taken, 1, MAX_WIDTH) != taken)
-        import_refuse(j, "experts_per_token and another num_experts_per_tok  -> use "
-                         "one of them");
+        import_refuse(j, "experts_per_token and another num_experts_per_tok  -> use one of them");
     SAY(j, {"sink", "1"}, {"ff_bias", "1"}, {"moe_act", "swiglu_clamped"}, {"router_bias", "1"});
 }
 

@@ -83,9 +83,7 @@ static void read_layer_types(struct config_json *j, const char *other, int layer
         const char *const word = json_string_value(json_array_get(types, (size_t)l));
         full[l] = types ? word && strcmp(word, "full_attention") == 0 : (l + 1) % period == 0;
         if (types && !full[l] && !(word && strcmp(word, other) == 0))
-            import_refuse(j,
-                          "layer_types %.40s: not supported  -> use full_attention "
-                          "and %s",
+            import_refuse(j, "layer_types %.40s: not supported  -> use full_attention and %s",
                           word ? word : "that are not words", other);
     }
 }
@@ -103,8 +101,8 @@ static int period_of(struct config_json *j, const bool *full, int most)
             return n;
     }
     import_refuse(j,
-                  "layer_types that do not repeat within %d layers: not supported  -> "
-                  "use a model whose kinds of layers alternate",
+                  "layer_types that do not repeat within %d layers: not supported  -> use a model "
+                  "whose kinds of layers alternate",
                   most);
     return 0;
 }
@@ -160,16 +158,12 @@ int import_put_heads(struct config_json *j, const char *variant, int kv_absent, 
                                : whole_or_null(j, "head_dim", D / max_int(1, H), D / max_int(1, H));
 
     if (!config_json_at(j, "head_dim") && !head_absent && D % H)
-        import_refuse(j,
-                      "num_attention_heads %d of hidden_size %d  -> use a divisor, or "
-                      "a head_dim",
-                      H, D);
+        import_refuse(
+            j, "num_attention_heads %d of hidden_size %d  -> use a divisor, or a head_dim", H, D);
     if (kv < 1 || H % kv)
         import_refuse(j, "num_key_value_heads %d of %d heads  -> use a divisor", kv, H);
     if (dh % 2)
-        import_refuse(j,
-                      "head_dim %d: coordinates are rotated in pairs  -> use an even "
-                      "number",
+        import_refuse(j, "head_dim %d: coordinates are rotated in pairs  -> use an even number",
                       dh);
     import_put_common(j, variant);
     config_json_put(j, "d_head", "%d", dh);
@@ -222,8 +216,8 @@ void import_refuse_some_windows(struct config_json *j)
 {
     SKIP(j, "sliding_window", "max_window_layers");
     if (config_json_flag(j, "use_sliding_window", false))
-        import_refuse(j, "use_sliding_window: windows in some layers only are not "
-                         "supported (sliding_window)  -> use a model without");
+        import_refuse(j, "use_sliding_window: windows in some layers only are not supported "
+                         "(sliding_window)  -> use a model without");
     import_check_layer_types(j, "full_attention");
 }
 

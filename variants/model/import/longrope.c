@@ -36,8 +36,7 @@ static void put_list(struct config_json *j, const struct longrope *l, const char
 
     if (!json_is_array(list) || json_array_size(list) != (size_t)l->pairs) {
         import_refuse(j,
-                      "%s longrope: %s has %zu numbers, %d pairs are rotated  -> give "
-                      "one for each",
+                      "%s longrope: %s has %zu numbers, %d pairs are rotated  -> give one for each",
                       l->name, key, json_array_size(list), l->pairs);
         return;
     }
@@ -50,10 +49,9 @@ static void put_list(struct config_json *j, const struct longrope *l, const char
     {
         const double x = json_number_value(one);
         if (!(x > 1e-6 && x <= 1e6))
-            import_refuse(j,
-                          "%s longrope: number %zu of %s is none above 0  -> give a "
-                          "complete config",
-                          l->name, i, key);
+            import_refuse(
+                j, "%s longrope: number %zu of %s is none above 0  -> give a complete config",
+                l->name, i, key);
         else
             text_item(text, sizeof(text), "%.9g", x);
     }

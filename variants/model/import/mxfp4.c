@@ -26,18 +26,16 @@ enum status mxfp4_check(const struct published *p, const struct tensor *blocks,
                         const struct tensor *scales, const struct param *w, struct err *e)
 {
     if (w->shape[2] % BLOCK)
-        return fail(
-            e, E_IO,
-            "checkpoint %s: tensor \"%s\" has rows of %d numbers, blocks have %d  -> use the "
-            "model it was made from",
-            p->path, blocks->name, w->shape[2], (int)BLOCK);
+        return fail(e, E_IO,
+                    "checkpoint %s: tensor \"%s\" has rows of %d numbers, blocks have %d  -> use "
+                    "the model it was made from",
+                    p->path, blocks->name, w->shape[2], (int)BLOCK);
     if (!scales || !is_bytes(blocks) || !is_bytes(scales) || scales->rank != 3 ||
         memcmp(scales->shape, blocks->shape, 3 * sizeof(*scales->shape)) != 0)
-        return fail(
-            e, E_IO,
-            "checkpoint %s: tensor \"%s\" lacks scales, one for each of its blocks, in bytes "
-            "as it is  -> give all files of one model",
-            p->path, blocks->name);
+        return fail(e, E_IO,
+                    "checkpoint %s: tensor \"%s\" lacks scales, one for each of its blocks, in "
+                    "bytes as it is  -> give all files of one model",
+                    p->path, blocks->name);
     return OK;
 }
 

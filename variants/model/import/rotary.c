@@ -189,15 +189,11 @@ static void refuse_rest(struct config_json *j, const struct rotary *r, const str
         for (int i = 0; r->idle && r->idle[i]; i++)
             known = known || strcmp(key, r->idle[i]) == 0;
         if (json_is_object(value))
-            import_refuse(j,
-                          "%s of \"%.40s\" alone: not supported  -> use the same in all "
-                          "layers",
+            import_refuse(j, "%s of \"%.40s\" alone: not supported  -> use the same in all layers",
                           s->name, key);
         if (!known)
-            import_refuse(j,
-                          "%.40s of %s %s: not supported  -> use a rope_type that "
-                          "has it",
-                          key, s->name, s->kind);
+            import_refuse(j, "%.40s of %s %s: not supported  -> use a rope_type that has it", key,
+                          s->name, s->kind);
     }
 }
 
@@ -272,9 +268,7 @@ static void put_yarn(struct config_json *j, const struct spellings *s, double fa
     const double length = original(j, s);
 
     if (j->st == OK && fast <= slow)
-        import_refuse(j,
-                      "beta_fast %g, beta_slow %g of %s  -> give more turns to the "
-                      "fast ones",
+        import_refuse(j, "beta_fast %g, beta_slow %g of %s  -> give more turns to the fast ones",
                       fast, slow, s->name);
     if (truncate && !json_is_boolean(truncate))
         import_refuse(j, "truncate of %s %s that is not a flag  -> use true or false", s->name,

@@ -10,31 +10,29 @@
 
 /* Words of which keys are made that change the arithmetic in some published model. */
 static const char words[] =
-    "act activation adapter adapters alibi alpha altup attention attn audio beta bias "
-    "biases bidirectional block blocks cap causal channels chunk clamp clip clipping "
-    "compress compression conv convolution cross ctx d decay decoder delta depth dff "
-    "dilation dim dims emb embd embed embedding embeddings embeds encoder eps epsilon "
-    "expand expansion expert experts factor factors feedforward ff ffn freq frequency gamma "
-    "gate gated gates gating gelu head heads hidden interleave interleaved intermediate "
-    "kernel kv latent latents laurel layer layernorm layers limit linear logit logits loops "
-    "lora mamba memory mixer mixture mla mlp moe mrope mscale mtp multiplier multipliers "
-    "mup nextn nope norm normalization normalize normalized norms ntk offset parallel patch "
-    "pool pooling pos position positional positions postnorm prenorm proj projection qk qkv "
-    "quant quantization quantize quantized query rank recurrent relative relu res residual "
-    "rms rmsnorm rope rotary routed router routing scalar scale scaled scales scaling share "
-    "shared silu sink sinks sliding softcap softcapping softcaps softmax sparse sparsity "
-    "ssm state stride swa swiglu swish tanh text theta tie tied topk untie untied vision "
-    "width window windows xpos yarn";
+    "act activation adapter adapters alibi alpha altup attention attn audio beta bias biases "
+    "bidirectional block blocks cap causal channels chunk clamp clip clipping compress compression "
+    "conv convolution cross ctx d decay decoder delta depth dff dilation dim dims emb embd embed "
+    "embedding embeddings embeds encoder eps epsilon expand expansion expert experts factor "
+    "factors feedforward ff ffn freq frequency gamma gate gated gates gating gelu head heads "
+    "hidden interleave interleaved intermediate kernel kv latent latents laurel layer layernorm "
+    "layers limit linear logit logits loops lora mamba memory mixer mixture mla mlp moe mrope "
+    "mscale mtp multiplier multipliers mup nextn nope norm normalization normalize normalized "
+    "norms ntk offset parallel patch pool pooling pos position positional positions postnorm "
+    "prenorm proj projection qk qkv quant quantization quantize quantized query rank recurrent "
+    "relative relu res residual rms rmsnorm rope rotary routed router routing scalar scale scaled "
+    "scales scaling share shared silu sink sinks sliding softcap softcapping softcaps softmax "
+    "sparse sparsity ssm state stride swa swiglu swish tanh text theta tie tied topk untie untied "
+    "vision width window windows xpos yarn";
 
 /* Words of keys that are of training and of other tasks, whatever else they name. */
 static const char aside[] = "classifier dropatt dropout init initializer layerdrop pdrop summary";
 
 /* Keys with such words that say how something is computed, not what. */
 static const char harmless[] =
-    "_attn_implementation _attn_implementation_autoset _flash_attn_2_enabled "
-    "attn_implementation chunk_size_feed_forward encoder_no_repeat_ngram_size is_decoder "
-    "kv_cache_dtype model_parallel neftune_noise_alpha output_hidden_states "
-    "reorder_and_upcast_attn use_flash_attention "
+    "_attn_implementation _attn_implementation_autoset _flash_attn_2_enabled attn_implementation "
+    "chunk_size_feed_forward encoder_no_repeat_ngram_size is_decoder kv_cache_dtype model_parallel "
+    "neftune_noise_alpha output_hidden_states reorder_and_upcast_attn use_flash_attention "
     "use_flash_attn";
 
 /* A factor of 1 is none. */
@@ -112,8 +110,8 @@ void import_refuse_strangers(struct config_json *j)
             continue;
         config_json_text(text, sizeof(text), value);
         import_refuse(j,
-                      "%.60s %s: %s has no such key, and it may change what is "
-                      "computed  -> use a model without it, or take the key out if nothing uses it",
+                      "%.60s %s: %s has no such key, and it may change what is computed  -> use a "
+                      "model without it, or take the key out if nothing uses it",
                       key, text, j->family);
     }
 }

@@ -83,10 +83,9 @@ static int read_cutoffs(struct config_json *j, int cut[MAX_CLUSTERS])
         for (size_t k = 0; k < ARRAY_LEN(usual); k++)
             cut[n++] = usual[k];
     if (list && (!json_is_array(list) || json_array_size(list) >= MAX_CLUSTERS))
-        config_json_refuse(j,
-                           "cutoffs is not a list of up to %d words  -> write for example "
-                           "20000,40000,200000",
-                           MAX_CLUSTERS - 1);
+        config_json_refuse(
+            j, "cutoffs is not a list of up to %d words  -> write for example 20000,40000,200000",
+            MAX_CLUSTERS - 1);
     json_array_foreach(list, i, value)
     {
         const json_int_t x = json_integer_value(value);
@@ -94,11 +93,10 @@ static int read_cutoffs(struct config_json *j, int cut[MAX_CLUSTERS])
         if (j->st != OK)
             break;
         if (!json_is_integer(value) || x <= before || x > MAX_WIDTH)
-            config_json_refuse(
-                j,
-                "transfo-xl with cutoffs %d,%lld: not increasing  -> write for example "
-                "20000,40000,200000",
-                before, (long long)x);
+            config_json_refuse(j,
+                               "transfo-xl with cutoffs %d,%lld: not increasing  -> write for "
+                               "example 20000,40000,200000",
+                               before, (long long)x);
         cut[n++] = (int)x;
     }
     return n;
@@ -150,8 +148,8 @@ static void put_clusters(struct config_json *j)
     for (int i = 1; i <= n; i++)
         if ((width /= div) < 1)
             config_json_refuse(j,
-                               "transfo-xl with div_val %d: cluster %d of d_embed %d has no "
-                               "width  -> not a published model",
+                               "transfo-xl with div_val %d: cluster %d of d_embed %d has no width  "
+                               "-> not a published model",
                                div, i, E);
     for (int i = 0; i <= n; i++)
         ties[i] = tie[i];

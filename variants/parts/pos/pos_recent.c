@@ -7,12 +7,11 @@
 
 static enum status recent_check(const struct config *c, struct err *e)
 {
-    return c->clip >= 1 && c->feedback.on
-               ? OK
-               : fail(e, E_USAGE,
-                      "%s: positions recent with clip %d are of a feedback memory  -> "
-                      "clip 1 or more",
-                      c->variant->name, c->clip);
+    return c->clip >= 1 && c->feedback.on ? OK
+                                          : fail(e, E_USAGE,
+                                                 "%s: positions recent with clip %d are of a "
+                                                 "feedback memory  -> clip 1 or more",
+                                                 c->variant->name, c->clip);
 }
 
 static void recent_params(const struct config *c, const char *prefix, struct params *p)

@@ -166,10 +166,9 @@ static enum status rope_check(const struct config *c, struct err *e)
             return fail(e, E_USAGE, "rope: base %g  -> use more than 1", base_of(c, k));
     if (rope_of(c)->scaled == SCALED_WINDOWLESS &&
         !(is_linear_in_layers(c) && c->layer_rope_base.n % c->layer_windows.n == 0))
-        return fail(
-            e, E_USAGE,
-            "rope: rope_scaled windowless needs linear scaling, and a base for each kind of "
-            "layers with a window of its own  -> use all");
+        return fail(e, E_USAGE,
+                    "rope: rope_scaled windowless needs linear scaling, and a base for each kind "
+                    "of layers with a window of its own  -> use all");
     if (!c->layer_rope_base.n && rope_of(c)->base == 0)
         return fail(e, E_USAGE, "rope: base 0  -> use more than 1");
     if (c->rope_scaling == ROPE_NTK && dim_of(c) < 4)
