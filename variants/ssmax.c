@@ -71,7 +71,7 @@ static void operands_grad(const struct part_call *t, struct attn_grad *d)
 
 const struct around_part head_ssmax = {
     .said = "scalable softmax",
-    .numbers = AROUND_SWITCH("ssmax", NULL, .absent = "0"),
+    .numbers = AROUND_SWITCH("ssmax", NULL, .absent = "0", .if_other = true),
     .excludes = EXCLUDES(HAS_head_diff),
     .params = declare,
     .arrays = arrays,
