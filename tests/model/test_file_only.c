@@ -37,6 +37,7 @@ static const struct {
     {"diff", a_variant},
     {"qk_norm", a_variant},
     {"value_residual", a_variant},
+    {"ssmax", a_variant},
     {"camtl", a_variant},
     {"forget", a_variant},
     {"dman", a_variant},

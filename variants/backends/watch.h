@@ -36,7 +36,8 @@ static inline void attn_seen(const struct engine *g, struct attn_place at, const
 }
 
 /* p [H,L,K + sinks] of the first sequence, the keys and then the sinks, before heads are mixed
- * (attn.h); 0 where a head does not see a key, and for queries that the engine does not want.
+ * (attn.h), or shares of what stands in their place (`weigh`); 0 where a head does not see a key, and
+ * for queries that the engine does not want.
  * work: room for attn_probabilities_work(a) doubles. */
 void attn_probabilities(const struct engine *g, const struct attn_place *at, const struct attn *a,
                         double *p, double *work);

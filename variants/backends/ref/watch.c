@@ -8,6 +8,17 @@
 
 #include <string.h>
 
+/* Weights that `weigh` made add up to any number: what a query attends to is their shares. */
+static void share(double *p, int n)
+{
+    double sum = 0;
+
+    for (int j = 0; j < n; j++)
+        sum += p[j];
+    for (int j = 0; sum > 0 && j < n; j++)
+        p[j] /= sum;
+}
+
 size_t attn_probabilities_work(const struct attn *a) { return ref_row_doubles(a); }
 
 void attn_probabilities(const struct engine *g, const struct attn_place *at, const struct attn *a,
@@ -28,10 +39,14 @@ void attn_probabilities(const struct engine *g, const struct attn_place *at, con
             if (g->wanted && !g->wanted[i])
                 continue;
             ref_probabilities(a, 0, i, &row);
-            for (int x = 0; x < row.heads; x++)
+            for (int x = 0; x < row.heads; x++) {
+                double *const to = p + ((ptrdiff_t)(h + x) * a->L + i) * ld;
                 for (struct range r = {0}; ref_next(a, h, heads, i, &r);)
-                    memcpy(p + ((ptrdiff_t)(h + x) * a->L + i) * ld + r.from,
-                           row.p + x * ld + r.from, sizeof(*p) * (size_t)(r.to - r.from));
+                    memcpy(to + r.from, row.p + x * ld + r.from,
+                           sizeof(*p) * (size_t)(r.to - r.from));
+                if (a->weigh)
+                    share(to, (int)ld);
+            }
         }
 }
 
