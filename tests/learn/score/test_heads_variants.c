@@ -118,7 +118,10 @@ static void expect_rows(const struct lm *m, const struct head_row *row, int n)
     for (int i = 0; i < m->sublayers.n; i++)
         for (int k = 0; k < softmaxes(&m->sublayers.at[i]); k++) {
             const struct sublayer *const s = &m->sublayers.at[i];
-            const int blind = s->c->attn_extra == &extra_stickbreaking; /* the first has no key */
+            /* the first after no other has no key */
+            const int blind = s->c->attn_extra != &extra_stickbreaking ? 0
+                              : m->kind == MEM_NONE                    ? SEGMENTS
+                                                                       : 1;
             attentions++;
             cr_assert_lt(at, n, "%s: attention %d has no rows", watched.name, attentions);
             for (int h = 0; at < n && row[at].attention == attentions; h++, at++) {
