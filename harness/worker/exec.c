@@ -12,6 +12,7 @@
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -346,7 +347,8 @@ static const char *why(void *state, enum bk_function f, const void *call)
 /* In the group of this process, so that whoever ends it ends all, on the CPUs of its team. */
 static void start(int threads)
 {
-    char *const argv[] = {"sh", "-c", need_text("exec %s", now.command), NULL};
+    char *const words = need_text("exec %s", now.command);
+    char *const argv[] = {"sh", "-c", words, NULL};
     const int memory = memfd_create("bench-kernel", MFD_CLOEXEC);
     cpu_set_t own;
     struct err e;
@@ -367,6 +369,7 @@ static void start(int threads)
     sched_setaffinity(0, sizeof(now.cpus), &now.cpus);
     if (process_exec("/bin/sh", argv, environ, (int[]){ends[1], memory}, 2, &now.pid, &e) != OK)
         end(E_CHILD, "", e.msg);
+    free(words);
     sched_setaffinity(0, sizeof(own), &own);
     CHECK(clock_getcpuclockid(now.pid, &now.cpu) == 0);
     close(ends[1]);
