@@ -5,6 +5,7 @@
 #include "tests/support/failure.h"
 #include "variants/model/config/keys.h"
 #include "variants/parts/collab.h"
+#include "variants/parts/parts.h"
 #include "variants/variant.h"
 
 #include <limits.h>
@@ -15,6 +16,33 @@
 static struct config of(const char *variant)
 {
     return config_default(variant_find(variant), 48, 3, 20, 90, 2, 256);
+}
+
+/* What a variant leaves out, and what it says, of memory and of the feed-forward network. */
+Test(config, what_is_left_out_is_the_original_transformers)
+{
+    static const struct {
+        const char *variant;
+        const struct mem *mem;
+        const struct ffn *ffn;
+    } of_variant[] = {
+        {"rope", &mem_segment, &ffn_relu},
+        {"vanilla", &mem_prefix, &ffn_relu},
+        {"llama", &mem_segment, &ffn_swiglu},
+        {"gla", &mem_state, &ffn_swiglu},
+        {"clustered", &mem_none, NULL},
+        {"poolingformer", &mem_none, &ffn_gelu},
+        {"poolingformer-bi", &mem_none, &ffn_gelu},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(of_variant); i++) {
+        const struct config c = of(of_variant[i].variant);
+        cr_expect_eq(config_mem(&c), of_variant[i].mem, "%s", of_variant[i].variant);
+        cr_expect(!of_variant[i].ffn || c.ffn == of_variant[i].ffn, "%s", of_variant[i].variant);
+    }
+    for (int i = 0; variants[i]; i++)
+        cr_expect(!variants[i]->bidirectional || !variant_mem(variants[i])->recurrent, "%s",
+                  variants[i]->name);
 }
 
 Test(config, defaults_are_the_variants)
