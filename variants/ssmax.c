@@ -5,7 +5,7 @@
  *   s_ij <- s_h log(n_i) s_ij,  n_i the keys that query i sees
  *
  * Weights of more keys stay as sharp as those of few. The factor multiplies the query, so kernels
- * know nothing of it; s_h is a trained number of the head, which begins with what the paper fits. */
+ * know nothing of it; s_h is a trained number of the head, which begins at that of the paper's figure 1. */
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/parts.h"
 
