@@ -12,8 +12,6 @@
 #include "variants/registry_check.h"
 
 #include <locale.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

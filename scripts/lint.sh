@@ -89,6 +89,11 @@ drives=$(sed -nE 's/^const struct drive drive_([a-z]+) = .*/\1/p' variants/model
     say < <(grep -nHE "\b(c|config|v|variant)(\.|->)($fields)\b|\bdrive_($drives)\b|&sublayer_" \
         $in_harness | grep -vE "^($may)" | sed 's/$/  -> harness\/ names no part; give the model a function/')
 
+# base.h has what nearly every file needs of the C library; these headers lead to it.
+say < <(grep -lE '^#include "(variants/(base/base|parts/[a-z_]+|variant|backends/backend)|harness/(util/(fileio|grow|text)|table/run|plan/plan))\.h"' \
+    "${files[@]}" | xargs -r grep -nHE '^#include <(math|stdbool|stddef|stdint|stdio|stdlib|string)\.h>' |
+    grep -v '/dropout\.h:' | sed -E 's/^([^:]*:[0-9]+):.*/\1: base.h includes it already  -> leave it out/')
+
 # Messages say what a thing is not, in the usual order.
 say < <(grep -nHE '"[^"]*\b(is|are) no [a-z]' "${files[@]}" | grep -vE 'there (is|are) no |is no longer' |
     sed -E 's/^([^:]*:[0-9]+):.*/\1: "is no X" in a text  -> "is not a X"/')

@@ -10,8 +10,6 @@
  * memory are Transformer-XL's. */
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 static void all_attention_order(char order[MAX_ORDER], int N)
 {
     if (N > (MAX_ORDER - 1) / 2)

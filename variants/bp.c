@@ -20,8 +20,6 @@
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 struct numbers {
     int tree; /* nodes of a level that a query sees, one more if the rest is odd */
 };

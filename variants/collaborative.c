@@ -21,8 +21,6 @@
 #include "variants/parts/collab.h"
 #include "variants/steps/steps.h"
 
-#include <string.h>
-
 /* ---- queries of heads ----------------------------------------------------------------------- */
 
 enum { MIX };

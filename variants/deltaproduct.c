@@ -16,8 +16,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
-#include <string.h>
-
 /* ---- x in one of n places of a row, zeros in the others ------------------------------------- */
 
 enum { PLACE }; /* numbers */

@@ -14,7 +14,6 @@
 #include "variants/steps/steps.h"
 
 #include <limits.h>
-#include <stdio.h>
 
 struct etc {
     int global; /* first rows that are global */

@@ -12,8 +12,6 @@
  * at its last token. Attention is Transformer-XL's, distances count tokens. */
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 /* As B4-4-4 of the paper, which has 14 layers: three blocks, alike as far as they can be, and a
  * seventh of the layers, at least one, as decoder; of three layers two blocks of one. Two layers pool
  * the embedding, as there is no block before; a single layer pools nothing. --set order has others. */

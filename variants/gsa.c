@@ -15,9 +15,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- 1 - exp(f) ------------------------------------------------------------------------------ */
 
 static void taken_forward(const struct step_call *c)

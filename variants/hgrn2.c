@@ -15,8 +15,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-
 static float logistic(float x) { return 1 / (1 + expf(-x)); }
 
 /* ---- lower bounds --------------------------------------------------------------------------- */

@@ -17,8 +17,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/steps.h"
 
-#include <string.h>
-
 struct linformer {
     int rank, block; /* rows that T or `block` tokens become; 0 = of the whole text */
     bool own_v;      /* values have a map of their own */

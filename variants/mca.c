@@ -20,9 +20,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/steps.h"
 
-#include <math.h>
-#include <string.h>
-
 struct mca {
     int stride; /* tokens of a group */
     int block;  /* tokens of the blocks of layers that attend */

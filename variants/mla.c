@@ -26,8 +26,6 @@
 #include "variants/parts/linear.h"
 #include "variants/steps/steps.h"
 
-#include <string.h>
-
 static bool absorbs(const struct config *c) { return c->mla == MLA_ABSORBED; }
 /* Rows of W_uk and W_uv of one head, [d_nope,kv_rank] and [dv,kv_rank] in W_kvb. */
 static int head_rows(const struct config *c) { return latent_of(c)->nope + config_dv(c); }

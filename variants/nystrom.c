@@ -23,8 +23,6 @@
 #include "variants/steps/steps.h"
 
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 struct nystrom {
     int landmarks, iterations;

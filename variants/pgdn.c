@@ -16,8 +16,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-
 /* ---- M --------------------------------------------------------------------------------------- */
 
 static const double log_most = 0.405465108108164; /* log 1.5 */

@@ -22,10 +22,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/steps.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 enum pool_kind { POOL_DYNAMIC, POOL_MEAN, POOL_MAX };
 static const char *const pool_name[] = {"dynamic", "mean", "max", NULL};
 

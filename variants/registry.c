@@ -4,8 +4,6 @@
 #include "list.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 #define X(name, family) extern const struct variant variant_##name;
 VARIANTS(X)
 #undef X

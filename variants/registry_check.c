@@ -10,8 +10,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/steps.h"
 
-#include <string.h>
-
 /* NOLINTBEGIN(bugprone-sizeof-expression): of fields that are pointers, sizes of pointers */
 #define AT(type, field)                                                                            \
     {                                                                                              \

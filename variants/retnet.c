@@ -13,8 +13,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-
 /* One constant per head, in every row. */
 static void decays(const struct step_call *c)
 {

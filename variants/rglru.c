@@ -15,8 +15,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-
 /* ---- sqrt(1 - exp(2 g)) --------------------------------------------------------------------- */
 
 static void forward(const struct step_call *c)

@@ -19,8 +19,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-
 enum { SHIFTED_R, SHIFTED_W, SHIFTED_K, SHIFTED_V, SHIFTED_A, SHIFTED_G, SHIFTS };
 static const float shift_powers[SHIFTS] = {0.2f, 0.9f, 0.7f, 0.7f, 0.9f, 0.2f};
 

@@ -10,8 +10,6 @@
  * first. Attention, positions and memory are Transformer-XL's. */
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 static void sandwich_order(char order[MAX_ORDER], int N)
 {
     const int k = max_int(1, 3 * N / 8);

@@ -17,10 +17,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/steps.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 struct isab {
     int inducing; /* learned rows */
     bool norms;   /* after both sums of a block */

@@ -10,8 +10,6 @@
 #include "variants/backends/attn.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 static void forward(double *p, double *keep, int n)
 {
     double seen = 0;

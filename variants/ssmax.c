@@ -9,8 +9,6 @@
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 enum { RAW }; /* queries before they are scaled [B,L,H,dh] */
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)

@@ -10,8 +10,6 @@
 #include "variants/backends/attn.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 /* keep: sigma(s). The last key that is seen is the query's own. */
 static void forward(double *p, double *keep, int n)
 {

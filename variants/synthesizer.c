@@ -14,8 +14,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/steps.h"
 
-#include <string.h>
-
 static bool dense(const struct config *c) { return c->mixer == &mixer_synth_dense; }
 
 static int places(const struct config *c)

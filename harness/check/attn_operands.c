@@ -3,8 +3,6 @@
  * Attention with random operands, and its bound. */
 #include "attn_operands.h"
 
-#include <math.h>
-
 /* `rows` rows of n floats for each sequence: each operand has its own strides. */
 static struct stride with_gaps(int rows, int n, int gap)
 {

@@ -5,10 +5,6 @@
 
 #include "variants/model/checkpoint/checkpoint.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- weights and states that are inputs -------------------------------------------------------- */
 
 static const struct tensor *find_buffer(const struct run *r, const char *name)

@@ -5,11 +5,7 @@
 
 #include "harness/worker/agree.h"
 
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static bool is_gradient(const char *tensor)
 {

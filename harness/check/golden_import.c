@@ -11,10 +11,6 @@
 #include "variants/model/import/weights.h"
 #include "variants/model/lm/lm.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { IMPORT_NAME = 128, IMPORT_CUTS = 64 };
 
 /* The sum of losses may differ by a part of 2e-6: what is published is rounded no worse. */

@@ -5,10 +5,6 @@
 
 #include "variants/model/lm/lm.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct lm_run {
     struct lm m;
     enum mem_kind kind;

@@ -7,9 +7,6 @@
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/checkpoint/checkpoint.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct operator_run {
     int base;         /* stream position of the first remembered row */
     int32_t *buckets; /* [K] */

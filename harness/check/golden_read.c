@@ -7,8 +7,6 @@
 #include "variants/model/checkpoint/checkpoint.h"
 #include "variants/model/config/settings.h"
 
-#include <string.h>
-
 bool golden_says_nothing(const char *text)
 {
     return !*text || strcmp(text, "0") == 0 || strcmp(text, "none") == 0;

@@ -6,9 +6,6 @@
 
 #include "variants/backends/recur.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* The operands of the file, with their tensors "in.NAME" and "out.grad.NAME". */
 enum operand { Q, K, V, G, BETA, A, B, U, I, S, Z, OPERANDS };
 static const char *const names[OPERANDS] = {"q", "k", "v", "g",       "beta",   "a",

@@ -5,9 +5,6 @@
  * one-hot values, so a kernel that never materialises them is tested as well. */
 #include "golden.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum status golden_bind_sublayer(struct run *r, enum mem_kind kind, struct err *e)
 {
     struct arena *const a = &r->arena;

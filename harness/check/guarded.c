@@ -3,9 +3,6 @@
  * Buffers with guard words, and the comparison of their contents. */
 #include "guarded.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 float *guarded(size_t n)
 {
     float *p = need_room(n + 2 * GUARD, sizeof(*p));

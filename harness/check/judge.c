@@ -16,12 +16,8 @@
 
 #include <dirent.h>
 #include <fenv.h>
-#include <math.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>

@@ -4,9 +4,6 @@
  * their ends, NaN, results over operands. */
 #include "op_inner.h"
 
-#include <math.h>
-#include <stdio.h>
-
 static const float beta = 1.375f, factor = -0.4375f;
 static const float spreads[] = {1, 1e-3f, 8, 100};
 enum { N_SPREADS = ARRAY_LEN(spreads), ACT_MODES = 16 };

@@ -6,9 +6,6 @@
  * tests/backends/test_attn_terms.c. */
 #include "op_inner.h"
 
-#include <math.h>
-#include <stdio.h>
-
 /* ---- forward --------------------------------------------------------------------------------- */
 
 static const struct scheme schemes[] = {

@@ -3,9 +3,6 @@
  * Operations in double, with the derivations of their bounds. */
 #include "op_bounds.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 static double number_of_b(const struct gemm *g, int p, int j)
 {
     if (g->elem == ELEM_F32) {

@@ -9,11 +9,6 @@
 #include "variants/backends/outside.h"
 #include "variants/base/arena.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Row `op` of the table; NULL after the last. */
 static const struct op_row *row_of(int op)
 {

@@ -4,10 +4,6 @@
  * over operands. */
 #include "op_inner.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 static const float gate_spreads[] = {1e-6f, 0.1f, 1.0f, 8.0f, 1000.0f};
 enum { N_GATES = GATE_UPDATE + 1, GATE_SPREADS = ARRAY_LEN(gate_spreads) };
 enum { GATE_CASES = 2 * GATE_SPREADS * N_GATES * OP_SIZES };

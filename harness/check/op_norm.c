@@ -4,9 +4,6 @@
  * rows with a divisor near zero. */
 #include "op_inner.h"
 
-#include <math.h>
-#include <stdio.h>
-
 enum { HEADS = 3 };
 enum { NORM_MODES = 48, NORM_CASES = NORM_MODES * NORM_OP_KINDS * OP_SIZES };
 

@@ -4,9 +4,6 @@
  * rows, every permitted place of the result, constant operands as they are and packed. */
 #include "op_inner.h"
 
-#include <math.h>
-#include <stdio.h>
-
 enum { TA = 1, TB = 2, HALF = 4, ADDS = 8, PACKED = 16, MODES = 32 };
 
 static void make_product(struct trial *t, const int shape[3], int mode, int gap)

@@ -5,9 +5,6 @@
  * tests/backends/test_recur.c. */
 #include "op_inner.h"
 
-#include <math.h>
-#include <stdio.h>
-
 static const struct form {
     const char *name;
     int decay; /* 0, 1 per head, 2 per channel */

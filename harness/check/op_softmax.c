@@ -4,10 +4,6 @@
  * gaps, hostile values. */
 #include "op_inner.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 static const int columns[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 37, 1000};
 static const int row_counts[] = {1, 2, 5, 33, 67};
 

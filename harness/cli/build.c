@@ -12,7 +12,6 @@
 #include <csv.h>
 #include <hwloc.h>
 #include <jansson.h>
-#include <string.h>
 #include <utf8proc.h>
 #include <xxhash.h>
 #define PCRE2_CODE_UNIT_WIDTH 8

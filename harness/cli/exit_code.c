@@ -5,8 +5,6 @@
 
 #include "harness/util/text.h"
 
-#include <stdio.h>
-
 const struct exit_meaning exit_meanings[] = {
     {EXIT_FINE, "fine"},
     {EXIT_SOME_FAILED, "a case failed, or there was no memory; the other rows are written"},

@@ -3,9 +3,6 @@
  * The table of launchers. */
 #include "launcher.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* One that says only a rank, or only a size, is none. What is not set is 0 for `first` and 1 for
  * `step`. */
 static const struct launcher {

@@ -12,8 +12,6 @@
 
 #include <ctype.h>
 #include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { LONG_BASE = 256 }; /* getopt's value of option i is LONG_BASE + i */
 

@@ -8,8 +8,6 @@
 #include "option_words.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void print_ints(FILE *f, const struct ints *list, const char *const *words)
 {

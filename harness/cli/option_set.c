@@ -7,8 +7,6 @@
 #include "harness/util/suggest.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CHOICE_WORDS = 64 };
 

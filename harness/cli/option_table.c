@@ -11,7 +11,6 @@
 #include "variants/variant.h"
 
 #include <limits.h>
-#include <string.h>
 
 const char *const order_name[] = {"interleave", "given", NULL};
 const char *const cache_name[] = {"hot", "cold", NULL};

@@ -14,8 +14,6 @@
 #include "variants/base/cpu.h"
 #include "variants/model/config/choices.h"
 
-#include <stdio.h>
-
 /* The values of options that take one word; stored as int, in the order of the words. */
 enum order { ORDER_INTERLEAVE, ORDER_GIVEN };
 enum cache_mode { CACHE_HOT, CACHE_COLD };

@@ -6,8 +6,6 @@
 #include "exit_code.h"
 
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

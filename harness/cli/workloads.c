@@ -3,8 +3,6 @@
  * The rows of WORKLOADS as values. */
 #include "workloads.h"
 
-#include <stddef.h>
-
 #define X(id_, name_, scope_, context_, flags_, help_, not_all_, not_zero_, advice_)               \
     [WORK_##                                                                                       \
         id_] = {#name_, SCOPE_##scope_, CONTEXT_##context_, flags_, not_all_, not_zero_, advice_},

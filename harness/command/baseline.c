@@ -12,8 +12,6 @@
 #include "harness/table/rundir.h"
 #include "harness/util/suggest.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* For an error that is of the rows or the machine, not of the command line. */

@@ -9,8 +9,6 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/options.h"
 
-#include <stdio.h>
-
 /* main reports what a command fails with, but not that it was interrupted, and exits with the code of
  * the status: unless the command sets *code, which is EXIT_FINE. */
 typedef enum status command_fn(struct options *opt, int *code, struct err *e);

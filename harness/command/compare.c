@@ -10,9 +10,6 @@
 #include "harness/util/units.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 static double threshold_of(const struct options *o) { return o->threshold_pct / 100; }

@@ -11,8 +11,6 @@
 #include "harness/util/suggest.h"
 #include "help.h"
 
-#include <string.h>
-
 enum { LINE = 4096 };
 
 /* What is completed: `text` as it was typed, of which the first `hidden` characters are words of

@@ -10,11 +10,7 @@
 #include "harness/util/text_table.h"
 #include "harness/util/units.h"
 
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum severity { FINE, NOTE, WARN, BAD };
 static const char *const severity_name[] = {"ok", "note", "warning", "bad"};

@@ -5,8 +5,6 @@
 #include "commands.h"
 #include "harness/command/check/find_case.h"
 
-#include <string.h>
-
 static enum status explain(const struct search *s, struct err *e)
 {
     struct run run;

@@ -16,8 +16,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* ---- times -------------------------------------------------------------------------------- */

@@ -14,8 +14,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { NARROWEST = 60, WIDEST = 100, USUAL = 80, TEXT_COLUMN = 29 };

@@ -6,8 +6,6 @@
 
 #include "harness/cli/option_table.h"
 
-#include <stdio.h>
-
 /* The i-th word that the option takes, NULL after the last: words of the table, values of a choice,
  * or names of variants, backends and figures. */
 const char *option_value_at(const struct option_spec *s, int i);

@@ -9,9 +9,6 @@
 #include "harness/worker/peak_child.h"
 #include "variants/backends/outside.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- the child ------------------------------------------------------------------------------ */

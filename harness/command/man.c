@@ -7,8 +7,6 @@
 #include "harness/util/text.h"
 #include "help.h"
 
-#include <stdlib.h>
-
 /* Text that troff must not read as requests: a point or quote at the beginning of a line,
  * backslashes and dashes anywhere. */
 static void put(FILE *f, const char *text)

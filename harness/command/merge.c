@@ -16,10 +16,6 @@
 
 #include "harness/cli/build.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct shard {
     struct run run;
     char *options; /* without the line of the shard */

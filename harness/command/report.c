@@ -7,8 +7,6 @@
 #include "harness/table/run.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

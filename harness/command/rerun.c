@@ -5,8 +5,6 @@
 #include "commands.h"
 #include "harness/command/check/find_case.h"
 
-#include <string.h>
-
 /* The row's case, with the options for measuring and printing of this command line. */
 static enum status read_case(struct options *again, const struct search *s,
                              const struct options *opt, bool *scored, struct err *e)

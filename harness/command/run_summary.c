@@ -13,9 +13,6 @@
 #include "variants/model/checkpoint/checkpoint.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void say_same_models(struct session *s, const struct plan *plan)

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static bool is_study(const struct options *o) { return o->words.n > 0; }

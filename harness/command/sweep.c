@@ -14,11 +14,6 @@
 #include "harness/worker/peak_child.h"
 #include "run_summary.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct sweep {
     struct session s;
     struct plan plan;

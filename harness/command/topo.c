@@ -17,8 +17,6 @@
 #include <csv.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* The facts for one number of threads. */

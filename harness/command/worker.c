@@ -9,8 +9,6 @@
 #include "harness/learn/score/score_child.h"
 #include "harness/worker/peak_child.h"
 
-#include <stdlib.h>
-
 enum status cmd_worker(struct options *opt, int *code, struct err *e)
 {
     static const struct request *const requests[] = {

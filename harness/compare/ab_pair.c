@@ -6,9 +6,6 @@
 #include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { GAP_MS = 2 };
 
 struct ab_rotation {

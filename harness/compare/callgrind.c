@@ -6,9 +6,6 @@
 #include "harness/machine/env.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { CALLS = 2 }; /* besides the one of the binding */

@@ -8,8 +8,6 @@
 #include "harness/util/grow.h"
 #include "harness/util/units.h"
 
-#include <stdio.h>
-
 struct comparison *comparisons_add(struct comparisons *c)
 {
     GROW_SMALL(c->v, c->n);

@@ -3,9 +3,6 @@
  * Words that labels share. */
 #include "compare_labels.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { LABEL = sizeof(((struct comparison *)0)->label) };
 
 static bool has_word(const char *text, const char *word, size_t n)

@@ -7,9 +7,6 @@
 #include "harness/util/terminal.h"
 #include "harness/util/units.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { NAMES_ABREAST = 4, TEXT = LINE_SIZE + 256 };
 
 const char *comparison_word(const struct comparison *c)

@@ -9,8 +9,6 @@
 #include "harness/util/text.h"
 #include "harness/util/units.h"
 
-#include <stdio.h>
-
 static const double NOISE_FACTOR = 3;
 static const double MORE_INSTRUCTIONS = 0.005;
 

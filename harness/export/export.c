@@ -5,9 +5,6 @@
 
 #include "harness/table/keys.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { CASE_ID_LENGTH = 16 };
 
 /* ---- measures ----------------------------------------------------------------------------- */

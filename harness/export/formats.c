@@ -6,9 +6,6 @@
 #include "harness/measure/study_verdict.h"
 #include "harness/util/suggest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- rows that went wrong -------------------------------------------------------------------- */
 
 /* The tables whose rows a format has to account for. */

@@ -7,10 +7,6 @@
 #include "figure.h"
 #include "harness/measure/study_verdict.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { KIND_CELL, KIND_CONTENDER, KIND_TEXT };
 enum { REACHED, SHORT_OF_IT };
 

@@ -4,8 +4,6 @@
 #include "figure.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { PANELS_MAX = 24, PANELS_ABREAST = 3, GROUPS_ABREAST = 8 };
 

@@ -4,8 +4,6 @@
  * them, and when. A figure can then stand alone. */
 #include "figure.h"
 
-#include <string.h>
-
 /* Roles that readers ask for; other choices of the model are named where they differ. */
 enum { SHOWN = ROLE_TASK | ROLE_SIZE | ROLE_CONDITION | ROLE_MEMORY };
 

@@ -7,8 +7,6 @@
 #include "harness/measure/verdict.h"
 
 #include <csv.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* ---- reading ------------------------------------------------------------------------------ */

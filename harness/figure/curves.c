@@ -9,9 +9,6 @@
 #include "harness/measure/study_verdict.h"
 #include "harness/util/grow.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { PANELS_ABREAST = 3 };

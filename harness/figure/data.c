@@ -13,8 +13,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 static bool ends_with(const char *text, const char *end)
 {

@@ -6,8 +6,6 @@
 #include "harness/util/range.h"
 #include "harness/util/suggest.h"
 
-#include <string.h>
-
 #define LINES                                                                                      \
     .facet = ROLE_TASK | ROLE_SIZE | ROLE_CONDITION, .need = 2,                                    \
     .series = ROLE_MEMORY | ROLE_MODEL | ROLE_TUNED

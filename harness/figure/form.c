@@ -5,8 +5,6 @@
 
 #include "harness/util/text.h"
 
-#include <string.h>
-
 enum { NAME = 64, DEPTH = 8 };
 
 /* The parts around the place that was reached, the innermost last. */

@@ -6,8 +6,6 @@
 
 #include "variants/base/base.h"
 
-#include <stdio.h>
-
 struct form {
     FILE *out;
     const char *file; /* name, for messages */

@@ -9,10 +9,6 @@
 #include "harness/util/text_table.h"
 #include "harness/util/units.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { PANELS_MAX = 12, PANELS_ABREAST = 2, STEP_CONFIRMED = 3 };
 
 static int by_date(const void *a, const void *b)

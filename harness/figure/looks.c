@@ -7,8 +7,6 @@
  * their own, as far as there are some. */
 #include "figure.h"
 
-#include <string.h>
-
 enum { COLOURS = 8, MARKERS = 12, BLACK = -1, STAR = -1 }; /* as plots/style.gp */
 
 /* Number of the first series with the same style, or the same kind, among the distinct ones. */

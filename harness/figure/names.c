@@ -10,8 +10,6 @@
 #include "variants/backends/backend.h"
 #include "variants/variant.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 /* ---- styles ------------------------------------------------------------------------------- */

@@ -3,9 +3,6 @@
  * Other arrangements of panels than a column for each backend. */
 #include "figure.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 void plot_one_column(struct plot *p) { plot_name(&p->columns, "", 0); }
 
 void plot_one_panel(struct plot *p)

@@ -5,8 +5,6 @@
 
 #include "harness/util/text.h"
 
-#include <string.h>
-
 /* Does the column differ among the rows of the checkpoint? */
 static bool differs(const struct column *c, const struct perplexity_row *row,
                     const struct plot_data *d)

@@ -5,9 +5,6 @@
 #include "harness/util/grow.h"
 #include "seeds.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct plot_point plot_point_empty(void)
 {
     return (struct plot_point){.x = NAN, .y = NAN, .low = NAN, .high = NAN, .z = NAN};

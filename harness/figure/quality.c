@@ -8,10 +8,6 @@
 #include "harness/plan/case.h"
 #include "variants/variant.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Panels: times of each workload, then the state. With more names than these only the front has some,
  * and the first variants of the list, which others are compared with. */
 enum { NAMED_MAX = 24, PANELS_ABREAST = 2 };

@@ -8,9 +8,6 @@
 #include "harness/cli/options.h"
 #include "report_csv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char FORM[] = "plots/report.html";
 
 enum { WHY = sizeof(((struct err *)0)->msg) };

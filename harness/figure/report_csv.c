@@ -14,7 +14,6 @@
 #include "variants/variant.h"
 
 #include <limits.h>
-#include <stdlib.h>
 
 void report_print_columns(FILE *f)
 {

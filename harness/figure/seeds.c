@@ -6,9 +6,6 @@
 
 #include "harness/measure/study_verdict.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static bool same_size(const struct study_row *r, const struct perplexity_row *score)
 {
     return r->layers == score->layers && r->d_model == score->d_model && r->heads == score->heads &&

@@ -6,8 +6,6 @@
 
 #include "harness/plan/plan.h"
 
-#include <string.h>
-
 enum { KIND_SECONDS, KIND_SLOWDOWN, KIND_ARITHMETIC, KIND_PUBLISHED };
 
 /* Dai et al. 2019, "Transformer-XL", table 9: how much slower the sliding window was on a GPU. */

@@ -5,9 +5,6 @@
 
 #include "harness/table/samples.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { KIND_SAMPLE, KIND_PREEMPTED, KIND_MEDIAN, PANELS_MAX = 12, PANELS_ABREAST = 3 };
 
 static double spread(const struct latency_row *r)

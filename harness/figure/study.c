@@ -5,8 +5,6 @@
 #include "figure.h"
 #include "harness/measure/study_verdict.h"
 
-#include <string.h>
-
 enum { KIND_ENTRY, KIND_NOISE = 2, PANELS_ABREAST = 3 };
 
 /* Has it no control? It is drawn at the origin of its panel. */

@@ -3,8 +3,6 @@
  * Speed-up over threads, efficiency, and the serial fraction of Amdahl's law. */
 #include "figure.h"
 
-#include <stdlib.h>
-
 enum { KIND_MEASURED, KIND_AMDAHL, CURVE = 33 };
 
 /* The same series with one thread; NULL if it was not measured. */

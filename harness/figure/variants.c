@@ -8,9 +8,6 @@
 #include "harness/measure/ranking.h"
 #include "plot_run.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { PANELS_MAX = 6, BARS_ABREAST = 24 };
 
 /* What a bar says of the first, in the order of the legend. */

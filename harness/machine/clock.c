@@ -4,10 +4,8 @@
 #include "clock.h"
 
 #include <errno.h>
-#include <math.h>
 #include <omp.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 int64_t clock_read_ns(clockid_t id)

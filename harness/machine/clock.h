@@ -5,7 +5,6 @@
 
 #include "variants/base/base.h"
 
-#include <stdint.h>
 #include <time.h>
 
 int64_t clock_wall_ns(void); /* monotonic; only differences mean something */

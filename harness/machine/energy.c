@@ -7,9 +7,6 @@
 #include "harness/util/fileio.h"
 
 #include <dirent.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static const char zones[] = "/sys/class/powercap";
 

@@ -11,9 +11,6 @@
 
 #include <dirent.h>
 #include <link.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <xxhash.h>

@@ -4,10 +4,6 @@
  * an environment without them. They act before main, so a child must be started without them. */
 #include "env.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct prefix {
     const char *text;
     bool removed; /* the others are recorded only: our libraries do not read them */

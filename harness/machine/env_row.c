@@ -7,10 +7,6 @@
 #include "harness/util/fileio.h"
 #include "variants/backends/outside.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #define PUT(column, text) text_put(row->column, sizeof(row->column), (text))

@@ -7,9 +7,7 @@
 #include "clock.h"
 #include "variants/base/arena.h"
 
-#include <math.h>
 #include <omp.h>
-#include <string.h>
 #include <unistd.h>
 
 #define BLOCK_S 2e-3 /* target length of a timed block, in seconds */

@@ -6,11 +6,8 @@
 #include "harness/util/fileio.h"
 #include "variants/base/cpu.h"
 
-#include <math.h>
 #include <omp.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { STACK_KIB = 128 }; /* what kernels and libraries need of a thread */
 

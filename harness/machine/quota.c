@@ -7,11 +7,6 @@
 
 #include "harness/util/fileio.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { PATH = 4096 };
 
 /* Version 2: "50000 100000" or "max 100000" in cpu.max. Version 1: two files, -1 = none. NAN: no

@@ -9,8 +9,6 @@
 #include <hwloc.h>
 #include <limits.h>
 #include <omp.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const topo_library = HWLOC_VERSION;
 

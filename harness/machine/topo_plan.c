@@ -8,8 +8,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The first of the differences that is not 0. */
 static int first_difference(const int *d, size_t n)

@@ -10,11 +10,7 @@
 #include "harness/util/units.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }

@@ -6,9 +6,6 @@
 #include "harness/util/terminal.h"
 #include "harness/util/text.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* Only choices with words are part of a name; the type of elements is always in the heading. */
 static bool is_named(int i) { return choice_word(&model_choices[i], 0) != NULL; }
 

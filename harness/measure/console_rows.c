@@ -6,11 +6,6 @@
 #include "harness/util/terminal.h"
 #include "harness/util/units.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { CELL = 64 }; /* bytes of a number */
 
 /* ---- to paste ----------------------------------------------------------------------------- */

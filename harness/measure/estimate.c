@@ -10,9 +10,6 @@
 #include "harness/worker/peak_child.h"
 #include "measure.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 double check_limit_s(const struct options *o)
 {
     return o->check_time_s > 0 ? o->check_time_s : o->max_time_s;

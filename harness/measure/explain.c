@@ -10,10 +10,6 @@
 #include "launches.h"
 #include "pairing.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* What its samples say again. Without samples n is 0. */
 struct digest {
     int n;

@@ -6,8 +6,6 @@
 
 #include "harness/table/run.h"
 
-#include <stdio.h>
-
 /* Reasons to doubt a row that is ok, or to find its interval wide. */
 enum doubt {
     DOUBT_PREEMPTED = 1, /* most blocks were: they had to stay */

@@ -19,10 +19,6 @@
 #include "launches.h"
 #include "variants/base/rng.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

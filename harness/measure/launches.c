@@ -3,9 +3,6 @@
  * Intervals over launches, and the digest of a row. */
 #include "launches.h"
 
-#include <math.h>
-#include <string.h>
-
 void launches_add(struct launches *l, double *v, int n)
 {
     if (n < 1 || l->n == LAUNCHES_MOST)

@@ -3,8 +3,6 @@
  * Steps by circular binary segmentation (Olshen et al. 2004), with Student's t. */
 #include "levels.h"
 
-#include <math.h>
-
 static const double LEVEL = 0.05;
 
 enum { SHORTEST = 2 }; /* values of a level between two others: one is an outlier */

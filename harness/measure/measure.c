@@ -9,9 +9,6 @@
 #include "stats.h"
 #include "variants/base/rng.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 const char *const stop_name[] = {"ci", "time", "interrupted", "failed", "rounds"};
 
 enum {

@@ -3,8 +3,6 @@
  * Pairs of samples. */
 #include "pairing.h"
 
-#include <stdlib.h>
-
 struct pairing pairing_open(const struct run *before, const struct run *after)
 {
     const size_t n[SIDES] = {before->samples.n + 1, after->samples.n + 1};

@@ -9,10 +9,6 @@
 #include "harness/util/grow.h"
 #include "pairing.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Input and state of a ranking. */
 struct maker {
     const struct run *run;

@@ -8,9 +8,6 @@
 #include "harness/util/units.h"
 #include "ranking_text.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- pieces ------------------------------------------------------------------------------- */
 
 void flow_put(struct flow *l, const char *text)

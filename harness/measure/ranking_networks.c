@@ -7,8 +7,6 @@
 #include "harness/util/units.h"
 #include "ranking_text.h"
 
-#include <string.h>
-
 /* Columns of latency.csv, and the option that gives all variants one value, where there is one. */
 enum { KV_HEADS };
 static const struct fact {

@@ -8,8 +8,6 @@
 #include "ranking_text.h"
 
 #include <csv.h>
-#include <math.h>
-#include <string.h>
 
 /* "slower", "probably slower (noisy)", "no difference shown (CPU time)" */
 static void verdict_text(const struct change *c, char *buf, size_t size)

@@ -6,10 +6,6 @@
 #include "harness/table/case_row.h"
 #include "harness/util/suggest.h"
 
-#include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
-
 enum row_status row_status_of(enum status st)
 {
     switch (st) {

@@ -12,9 +12,6 @@
 #include "harness/util/signals.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 void session_warn(struct session *s, const char *text)

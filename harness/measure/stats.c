@@ -3,10 +3,6 @@
  * Order statistics, the interval of a median, and the rule for disturbed samples. */
 #include "stats.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 static int ascending_nan_last(const void *pa, const void *pb)
 {
     const double a = *(const double *)pa, b = *(const double *)pb;

@@ -3,11 +3,6 @@
  * The answer of a study. */
 #include "study_answer.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct study_size study_size_text(const struct study_entry *e)
 {
     static const double usual = 0.02; /* equal-parameters keeps within 1 % */

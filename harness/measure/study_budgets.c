@@ -5,10 +5,6 @@
 
 #include "harness/util/grow.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* The places of one text and size, by budgets. */
 struct places {
     int first[STUDY_BUDGETS_MAX], n; /* the entry that a place begins with */

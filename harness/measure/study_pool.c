@@ -3,9 +3,6 @@
  * Pairs and pools. */
 #include "study_verdict.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 /* What a seed gave; NAN: the entry does not have it. */
 static double value_of(const struct study_entry *e, int64_t seed)
 {

@@ -6,9 +6,6 @@
 
 #include "harness/util/text.h"
 
-#include <math.h>
-#include <string.h>
-
 enum {
     CORPUS,
     SIZE,

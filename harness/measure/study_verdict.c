@@ -5,10 +5,6 @@
 
 #include "harness/util/grow.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 const char *const study_verdict_name[STUDY_VERDICT_COUNT + 1] = {"better", "worse", "not shown",
                                                                  "at an end", "not tested"};
 

@@ -7,9 +7,6 @@
 
 #include "variants/base/rng.h"
 
-#include <math.h>
-#include <string.h>
-
 const char *const verdict_name[VERDICT_COUNT + 1] = {
     [VERDICT_SAME] = "same",
     [VERDICT_FASTER] = "faster",

@@ -3,9 +3,6 @@
  * Student's t, Welch's interval, Holm's correction. */
 #include "welch.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 struct group_stats group_stats(const double *x, int n)
 {
     return (struct group_stats){n, stats_mean(x, n), stats_stddev(x, n)};

@@ -7,9 +7,6 @@
 #include "variants/model/config/control.h"
 #include "variants/model/config/skeleton.h"
 
-#include <stdio.h>
-#include <string.h>
-
 const char *const phase_name[PHASE_COUNT + 1] = {"fwd", "fwd_bwd", NULL};
 const char *const mem_word[] = {"all", NULL};
 

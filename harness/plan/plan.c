@@ -9,8 +9,6 @@
 #include "variants/model/config/control.h"
 #include "variants/parts/parts.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 enum { MAX_CASES = 1000000 };

@@ -6,8 +6,6 @@
 #include "plan.h"
 #include "variants/model/import/published.h"
 
-#include <string.h>
-
 static enum status set(struct options *o, const char *option, const char *text, struct err *e)
 {
     return options_default(o, option, options_keep(o, text, strlen(text)), e);

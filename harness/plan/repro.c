@@ -7,10 +7,6 @@
 #include "harness/cli/option_words.h"
 #include "harness/util/fileio.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static bool is_always_said(int i)
 {
     return i == CASE_variant || i == CASE_backend || i == CASE_workload || i == CASE_seq_tokens ||

@@ -4,9 +4,6 @@
  * are compared with each other. */
 #include "plan.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum status shard_read(struct shard_of *to, const char *shard, int groups, struct err *e)
 {
     int end = 0;

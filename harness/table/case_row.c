@@ -4,8 +4,6 @@
 #include "case_row.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FIRST = KEY_variant };
 _Static_assert((int)KEY_threads - (int)FIRST + 1 == (int)CHOICE_COLUMNS,

@@ -13,9 +13,6 @@
 #include <csv.h>
 #include <errno.h>
 #include <locale.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FIELDS_MAX = 512 }; /* per file: room for columns that later versions add */
 

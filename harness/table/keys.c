@@ -5,9 +5,6 @@
 
 #include "harness/util/suggest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- axes --------------------------------------------------------------------------------- */
 
 bool is_of_variant(int choice)

@@ -6,8 +6,6 @@
 
 #include "harness/util/text.h"
 
-#include <string.h>
-
 /* Differences, returns, shares that are differences, and seeds, which are any 64 bits. */
 static const char any[] =
     "seed rss_delta_bytes drift_pct ppl_delta_pct overlap_pct task_loss task_return "

@@ -7,8 +7,6 @@
 
 #include <inttypes.h>
 #include <locale.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define TYPE_text COLUMN_TEXT
 #define TYPE_line COLUMN_TEXT

@@ -13,8 +13,6 @@
 #include "harness/util/text.h"
 #include "harness/util/text_table.h"
 
-#include <math.h>
-
 /* Bytes of a text with its NUL, by column type. */
 enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
 

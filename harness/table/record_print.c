@@ -5,8 +5,6 @@
 #include "harness/util/suggest.h"
 #include "record.h"
 
-#include <string.h>
-
 static enum status unknown_column(struct err *e, const struct table *t, const char *name)
 {
     const char *words[COLUMNS_MAX + 1] = {NULL};

@@ -5,8 +5,6 @@
 
 #include "record.h"
 
-#include <string.h>
-
 static const struct {
     enum remark remark;
     const char *word;

@@ -9,8 +9,6 @@
 #include "remarks.h"
 #include "runjson.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- reading ------------------------------------------------------------------------------ */

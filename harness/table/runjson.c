@@ -8,8 +8,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 const char runjson_file[] = "run.json";

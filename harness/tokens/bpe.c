@@ -5,8 +5,6 @@
  * the same rank in its place waits there, too. */
 #include "bpe.h"
 
-#include <stdlib.h>
-
 enum status merges_open(struct merges *m, size_t n, struct err *e)
 {
     *m = (struct merges){.slots = 16, .room = (int)n};

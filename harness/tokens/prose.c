@@ -6,9 +6,6 @@
 
 #include "harness/util/text.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Length of the white space at `at`, in bytes; 0 = none. */
 static size_t white(const char *at, const char *end)
 {

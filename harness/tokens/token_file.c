@@ -6,8 +6,6 @@
 #include "harness/util/grow.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Where the ids of a file lie, and what one of them is. */
 struct layout {

@@ -11,8 +11,6 @@
 
 #include <jansson.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

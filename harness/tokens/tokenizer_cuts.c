@@ -7,8 +7,6 @@
  * again, unless it takes white space before it and nothing of it is left. */
 #include "tokenizer_inner.h"
 
-#include <string.h>
-
 /* The longest of these tokens that stands at the beginning of the text; NULL = none. */
 static const struct cut *cut_at(const struct cuts *c, const char *text, size_t n)
 {

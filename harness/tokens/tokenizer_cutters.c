@@ -5,8 +5,6 @@
 
 #include "harness/util/suggest.h"
 
-#include <string.h>
-
 /* Words by the matches of a pattern. */
 static enum status cut_by(const struct tokenizer *t, struct cutter *c, const char *pattern,
                           bool literal, enum split split, struct err *e)

@@ -6,9 +6,6 @@
 
 #include "harness/util/text.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ByteLevel's for bytes; for characters that of Llama 2: spaces, bytes, one space less in front; or
  * that of Gemma, which keeps it. */
 bool tokenizer_decodes(const struct tokenizer *t, const json_t *decoder, bool *strips)

@@ -6,9 +6,6 @@
 
 #include "variants/base/gguf.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static enum status put_end(const struct tokenizer *t, const char *file, const char *key,
                            const json_t *id, struct ends *out, struct err *e)
 {

@@ -4,8 +4,6 @@
  * that name the token which begins a text. */
 #include "tokenizer_json.h"
 
-#include <string.h>
-
 /* ---- post_processor ----------------------------------------------------------------------- */
 
 static enum status bad_template(const struct tokenizer *t, const char *why, struct err *e)

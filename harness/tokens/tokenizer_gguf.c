@@ -7,10 +7,6 @@
 #include "harness/util/text.h"
 #include "variants/base/gguf.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const char sentencepiece[] = "llama";
 
 /* By their names in files: what is cut before byte pairs are merged. */

@@ -4,8 +4,6 @@
 #include "tokenizer_gguf_keys.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 const json_t *gguf_key(const json_t *keys, const char *name)
 {

@@ -7,8 +7,6 @@
 #include "variants/base/json_text.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int type_of(const json_t *j)
 {

@@ -4,9 +4,6 @@
  * order, checked as they are read. How a text is split and merged is not decided here. */
 #include "tokenizer_json.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum status tokenizer_no_memory(const struct tokenizer *t, struct err *e)
 {
     return fail(e, E_NOMEM, "tokenizer %s: no memory for its files  -> free some memory", t->dir);

@@ -8,9 +8,6 @@
 #include "harness/util/grow.h"
 #include "variants/base/gguf.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- normalizers -------------------------------------------------------------------------- */
 
 /* What Replace replaces: a text, also one that is written as an expression; "" for others. */

@@ -6,8 +6,6 @@
  * is the token's place by score. */
 #include "tokenizer_json.h"
 
-#include <stdlib.h>
-
 /* What a token is to merges. */
 struct piece {
     double score;

@@ -4,9 +4,6 @@
  * is its words and an <eos> at the end of each line; <unk> stands for those that the list lacks. */
 #include "tokenizer_inner.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* A word a line. */
 static enum status put_lines(struct tokenizer *t, const struct bytes *text, struct err *e)
 {

@@ -3,8 +3,6 @@
  * See vocab.h. */
 #include "vocab.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 static enum status grow(struct vocab *v, int64_t id, struct err *e)

@@ -7,8 +7,6 @@
 #include "harness/util/fileio.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- patterns ----------------------------------------------------------------------------- */
 

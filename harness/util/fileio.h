@@ -6,7 +6,6 @@
 
 #include "variants/base/base.h"
 
-#include <stdio.h>
 #include <sys/types.h>
 
 enum { FILE_PATH = 4096 };

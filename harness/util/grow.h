@@ -6,9 +6,6 @@
 
 #include "variants/base/base.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Make room for one more element after the n elements of array `v` (NULL while n is 0). The
  * capacity is a power of two, at least 8; an array that shrinks may grow again. */
 #define GROW(v, n, e) grow_array(&(v), (size_t)(n), sizeof(*(v)), e)

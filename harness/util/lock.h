@@ -6,8 +6,6 @@
 
 #include "variants/base/base.h"
 
-#include <stdbool.h>
-
 /* Held by this process, not by its children. All zero: not held. */
 struct lock {
     char *path; /* malloc'ed */

@@ -4,7 +4,6 @@
 #include "progress.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <time.h>
 
 static double now_s(void)

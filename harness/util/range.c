@@ -8,7 +8,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <math.h>
 
 struct item {
     const char *label; /* "--seq" */

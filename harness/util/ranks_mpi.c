@@ -8,8 +8,6 @@
 
 #include <limits.h>
 #include <mpi.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct begun {
     MPI_Request *v;

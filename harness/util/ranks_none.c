@@ -3,9 +3,6 @@
  * ranks.h in a build without MPI: a training has one rank, which agrees with itself. */
 #include "ranks.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const char *ranks_library(void) { return NULL; }
 
 enum status ranks_open(struct ranks *r, struct err *e)

@@ -3,9 +3,6 @@
  * Edit distance, optimal string alignment, over three rows of a table. */
 #include "suggest.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { WORD_MAX = 64 }; /* longer words are not compared */
 
 static int distance(const char *a, const char *b)

@@ -8,9 +8,6 @@
 #include "variants/base/base.h"
 #include "variants/base/printable.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 bool text_put(char *dst, size_t size, const char *src)
 {
     size_t n = 0;

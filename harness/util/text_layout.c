@@ -5,8 +5,6 @@
 #include "terminal.h"
 #include "text.h"
 
-#include <string.h>
-
 enum { GAP = 2 };
 
 /* ---- widths ---------------------------------------------------------------------------------- */

@@ -11,7 +11,6 @@
 #include <csv.h>
 #include <ctype.h>
 #include <jansson.h>
-#include <math.h>
 #include <unistd.h>
 
 bool format_is_table(enum format format, FILE *f)

@@ -7,8 +7,6 @@
 #include "range.h"
 #include "text_layout.h"
 
-#include <stdio.h>
-
 /* Formats of standard output and of figures. */
 enum format {
     FORMAT_AUTO,

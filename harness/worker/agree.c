@@ -5,8 +5,6 @@
 
 #include "variants/base/rng.h"
 
-#include <math.h>
-
 bool within_bound(double max_rel, double nmse, struct bound bound)
 {
     return max_rel <= bound.rel && nmse <= bound.nmse;

@@ -9,11 +9,7 @@
 #include "variants/backends/library/benchkernel.h"
 #include "variants/backends/outside.h"
 
-#include <math.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>

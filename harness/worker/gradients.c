@@ -6,11 +6,6 @@
 
 #include "variants/model/attention/sublayer_attention.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const double NMSE_LIMIT = 1e-10;
 
 /* Rows that are rounded to bf16 differ where two executions, both right, come to either side of a

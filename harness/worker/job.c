@@ -6,10 +6,6 @@
 
 #include "variants/base/rng.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 const struct workload_ops *workload_ops(enum workload w)
 {
 #define X(id, name, ...) &workload_##name,

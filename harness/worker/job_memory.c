@@ -8,8 +8,6 @@
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 
-#include <stdio.h>
-
 /* Past states of the nth sub-layer with memory: one stream of numbers per (nth, sequence,
  * position), independent of the memory kind and the piece size. `x` [B,L,D] is work space. */
 static void fill_memory(struct job *j, const struct sublayers *sublayers, int nth, float *x)

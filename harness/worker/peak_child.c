@@ -4,11 +4,6 @@
  * machine, or how fast the reference runs here, and reads its numbers; the child measures. */
 #include "peak_child.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* X(name, member) of struct peaks. */
 #define PEAK_OF(ID, name, flags) X(#name, flops[ISA_##ID])
 #define FIELDS(X)                                                                                  \

@@ -4,10 +4,6 @@
 #include "reference.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum status case_as_ref(struct bench_case *ref, struct options *opt, const struct bench_case *c,

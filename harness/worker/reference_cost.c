@@ -6,8 +6,6 @@
 #include "harness/machine/clock.h"
 #include "workload.h"
 
-#include <math.h>
-
 /* ---- rates -------------------------------------------------------------------------------- */
 
 typedef void run_fn(struct job *j);

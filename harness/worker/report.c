@@ -3,10 +3,6 @@
  * A report as lines of the protocol, each made and read by the rows of one list. */
 #include "report.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* The backends of the row operations of a layer, each once, joined by '+'. */
 static void name_rows(char *buf, size_t size, const struct engine *g)
 {

@@ -6,8 +6,6 @@
 #include "exec.h"
 #include "harness/cli/exit_code.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 /* ---- measuring ----------------------------------------------------------------------------- */

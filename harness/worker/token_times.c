@@ -3,9 +3,6 @@
  * Times of single tokens: their median and 99th percentile. */
 #include "token_times.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 enum status token_times_reserve(struct token_times *t, const struct job *j, uint32_t runs,
                                 struct err *e)
 {

@@ -9,10 +9,6 @@
 #include "variants/backends/outside.h"
 #include "workload.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -8,10 +8,6 @@
 #include "variants/parts/masks.h"
 #include "variants/parts/terms.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- forward ------------------------------------------------------------------------------- */
 
 static enum status declare(struct job *j, struct err *e)

@@ -4,9 +4,6 @@
  * keys and values are projected in every run (hidden) or were projected before (kv). */
 #include "workload.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 static bool cached(const struct job *j) { return j->kind == MEM_KV; }
 
 /* ---- forward ------------------------------------------------------------------------------- */

@@ -5,8 +5,6 @@
 
 #include "variants/model/attention/sublayer_attention.h"
 
-#include <string.h>
-
 static enum status declare(struct job *j, struct err *e)
 {
     struct params *const p = j->params = &j->layer.params;

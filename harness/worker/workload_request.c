@@ -6,8 +6,6 @@
  * output is what each of them was chosen by: logits, or its loss where words are in clusters. */
 #include "workload.h"
 
-#include <string.h>
-
 static int prompt_of(const struct job *j) { return j->bcase->mem; }
 static int new_tokens(const struct job *j) { return j->bcase->seq; }
 static bool reruns(const struct job *j) { return j->kind == MEM_RECOMPUTE; }

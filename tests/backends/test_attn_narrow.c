@@ -5,8 +5,6 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/kernel/attn_case.h"
 
-#include <stdio.h>
-
 static const struct shape shapes[] = {
     {1, 1, 1, 1, 0, 8},     {2, 4, 2, 1, 70, 40},   {1, 2, 2, 4, 300, 5},   {1, 4, 2, 9, 0, 64},
     {2, 2, 2, 37, 130, 20}, {1, 2, 1, 130, 19, 33}, {1, 2, 1, 64, 800, 80}, {1, 3, 1, 19, 45, 130},

@@ -9,7 +9,6 @@
 #include "tests/support/kernel/attn_terms.h"
 
 #include <criterion/parameterized.h>
-#include <stdio.h>
 
 /* ---- operands and gradients ----------------------------------------------------------------- */
 

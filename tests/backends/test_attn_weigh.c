@@ -5,8 +5,6 @@
 #include "tests/support/kernel/attn_terms.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 #define ALONE(name)                                                                                \
     {                                                                                              \
 #name, &extra_##name                                                                       \

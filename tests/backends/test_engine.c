@@ -8,7 +8,6 @@
 
 #include <dirent.h>
 #include <omp.h>
-#include <string.h>
 
 /* OK, or the test is skipped because this machine or build lacks the backend. */
 static struct engine must_open(const char *name, const char *impl)

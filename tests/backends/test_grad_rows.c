@@ -7,8 +7,6 @@
 #include "tests/support/kernel/attn_case.h"
 #include "tests/support/kernel/fenced.h"
 
-#include <stdio.h>
-
 enum { N_GATES = GATE_UPDATE + 1 };
 enum kind { SOFTMAX, NLL, GATE, KINDS = GATE + N_GATES };
 

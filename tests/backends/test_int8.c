@@ -10,8 +10,6 @@
 #include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdlib.h>
 
 #if !defined(__aarch64__)
 #include "tests/support/kernel/emulate_dot4_x86.h"

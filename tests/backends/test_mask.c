@@ -6,7 +6,6 @@
 #include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 enum { SEED = 20240817, CASES = 400, STREAM = 61 };
 

@@ -8,7 +8,6 @@
 #include "variants/base/elem.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 enum { HALVES = 1 << 16, FEW = 5 };
 

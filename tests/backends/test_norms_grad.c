@@ -4,8 +4,6 @@
  * the reference: tests/check/test_op_cases.c. */
 #include "tests/support/kernel/norm_rows.h"
 
-#include <stdio.h>
-
 struct gradients {
     float *x, *weight, *bias;
 };

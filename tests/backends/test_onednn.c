@@ -12,7 +12,6 @@
 
 #include <dirent.h>
 #include <omp.h>
-#include <stdlib.h>
 
 #if HAVE_ONEDNN
 

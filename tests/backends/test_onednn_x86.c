@@ -5,8 +5,6 @@
 #include "tests/support/kernel/fenced.h"
 #include "variants/backends/backend.h"
 
-#include <stdlib.h>
-
 #if HAVE_ONEDNN
 
 /* The library reads the variable on first use: in this process, here. */

@@ -11,11 +11,6 @@
 #include "tests/support/sanitized.h"
 #include "variants/backends/recur.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 TestSuite(recur, .timeout = 120);
 
 enum decay { NO_DECAY, BY_HEAD, BY_CHANNEL };

@@ -5,8 +5,6 @@
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/kernel/rnn_case.h"
 
-#include <string.h>
-
 /* Operands of one cell, as floats and, for the equations, the same numbers. */
 struct case_of_cell {
     struct rnn_step_grad o;

@@ -5,8 +5,6 @@
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/open_engine.h"
 
-#include <string.h>
-
 /* Threads only divide rows: the result is the same to the bit, also inside a parallel region. */
 TEST_EACH(int *b, rows, threads, every_backend())
 {

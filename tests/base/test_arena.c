@@ -5,7 +5,6 @@
 #include "variants/base/arena.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 
 static const size_t asked[] = {1, 0, 63, 64, 65, 4096, 100000, 7, 3 << 20};

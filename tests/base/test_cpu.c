@@ -5,7 +5,6 @@
 
 #include <criterion/criterion.h>
 #include <fenv.h>
-#include <string.h>
 
 Test(cpu, mask_only_lowers)
 {

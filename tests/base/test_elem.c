@@ -8,7 +8,6 @@
 
 #include <criterion/criterion.h>
 #include <float.h>
-#include <math.h>
 
 static float of_bits(uint32_t bits)
 {

@@ -5,8 +5,6 @@
 #include "tests/support/gguf_file.h"
 #include "variants/base/gguf.h"
 
-#include <string.h>
-
 TestSuite(gguf, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* ---- a file ------------------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

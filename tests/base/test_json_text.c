@@ -7,7 +7,6 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -10,9 +10,6 @@
 
 #include <Random123/philox.h>
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { DRAWS = 1 << 18 };
 static const double sigmas = 5.0;

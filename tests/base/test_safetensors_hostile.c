@@ -5,8 +5,6 @@
 #include "tests/support/tmp_folder.h"
 #include "variants/base/safetensors.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -7,8 +7,6 @@
 #include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
-#include <string.h>
 
 enum { BLOCKS = 3, MOST_BYTES = 210 };
 

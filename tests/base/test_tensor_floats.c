@@ -4,9 +4,7 @@
 #include "variants/base/safetensors.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 #include <signal.h>
-#include <string.h>
 
 enum { HALVES = 1 << 16 };
 

@@ -11,7 +11,6 @@
 #include "variants/variant.h"
 
 #include <criterion/parameterized.h>
-#include <stdio.h>
 
 static void ignore(void *arg, const struct verdict *v) { (void)arg, (void)v; }
 

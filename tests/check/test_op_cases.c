@@ -8,7 +8,6 @@
 #include "tests/support/sanitized.h"
 
 #include <criterion/parameterized.h>
-#include <string.h>
 
 enum { MOST_OPS = 64, MOST_BACKENDS = 16 };
 

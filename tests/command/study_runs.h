@@ -6,8 +6,6 @@
 #include "tests/support/program.h"
 
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* A study with its options to the folder r, killed at each of these texts on stderr, and this much later each

@@ -8,8 +8,6 @@
 
 #include <criterion/criterion.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 TestSuite(outside_process, .init = folder_make, .fini = folder_remove, .timeout = 900);

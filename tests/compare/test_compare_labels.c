@@ -4,8 +4,6 @@
 #include "harness/compare/compare_labels.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
 
 static struct comparison labelled(const char *label)
 {

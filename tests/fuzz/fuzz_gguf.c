@@ -7,8 +7,6 @@
 #include "variants/base/gguf.h"
 #include "variants/model/import/published.h"
 
-#include <stdlib.h>
-
 static void read_numbers(const char *path)
 {
     enum { MOST = 1 << 16 };

@@ -6,7 +6,6 @@
 #include "structure.h"
 #include "tests/support/kernel/simd.h"
 
-#include <string.h>
 #include <unistd.h>
 
 MUTATES_SAFETENSORS

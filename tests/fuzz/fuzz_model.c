@@ -5,7 +5,6 @@
 #include "structure.h"
 #include "tests/support/kernel/simd.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 MUTATES_SAFETENSORS

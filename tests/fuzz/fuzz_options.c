@@ -8,9 +8,6 @@
 #include "structure.h"
 #include "variants/parts/masks.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Each case of the plan that can run makes a plan of itself alone. Lists are left to the other
  * grammars: their product is as large as one likes. */
 static void plan(const char *text)

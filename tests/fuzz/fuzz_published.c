@@ -6,7 +6,6 @@
 #include "variants/model/import/published.h"
 #include "variants/model/import/ties.h"
 
-#include <string.h>
 #include <unistd.h>
 
 /* Bytes up to the next zero byte; *at moves behind it. */

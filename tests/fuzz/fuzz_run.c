@@ -8,9 +8,6 @@
 #include "harness/table/runjson.h"
 #include "structure.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char *const names[] = {"latency.csv", "memory.csv",  "perplexity.csv",

@@ -5,10 +5,6 @@
 #include "harness/table/record.h"
 #include "structure.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* The rows as a file has them. */
 static char *print(const struct table *t, const struct rows *rows, size_t *size)
 {

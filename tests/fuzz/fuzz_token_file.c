@@ -5,8 +5,6 @@
 #include "harness/tokens/token_file.h"
 #include "structure.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

@@ -5,9 +5,6 @@
 #include "harness/tokens/tokenizer.h"
 #include "structure.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void use(struct tokenizer *t)
 {
     static const char text[] =

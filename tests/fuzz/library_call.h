@@ -10,8 +10,6 @@
 #include "tests/support/kernel/library_judge.h"
 
 #include <limits.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

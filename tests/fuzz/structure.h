@@ -7,8 +7,6 @@
 
 #include "variants/base/base.h"
 
-#include <string.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 /* libFuzzer's own mutation of a piece of memory. */

@@ -7,8 +7,6 @@
 #include "variants/model/attention/cross.h"
 #include "variants/model/checkpoint/checkpoint.h"
 
-#include <stdlib.h>
-
 struct cross_run {
     struct cross t;
     const struct tensor *ctx;

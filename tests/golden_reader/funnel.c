@@ -9,10 +9,6 @@
 #include "variants/model/checkpoint/checkpoint.h"
 #include "variants/model/config/settings.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { MAX_SUBLAYERS = MAX_ORDER - 1 };
 
 struct funnel_run {

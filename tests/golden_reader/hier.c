@@ -16,8 +16,6 @@
 #include "variants/model/checkpoint/checkpoint.h"
 #include "variants/parts/linear.h"
 
-#include <string.h>
-
 enum { INNER, OUTER, LEVELS };
 
 struct hier_run {

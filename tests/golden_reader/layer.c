@@ -4,8 +4,6 @@
  * and sums, without embedding, context and output. */
 #include "reader.h"
 
-#include <string.h>
-
 enum status golden_bind_layers(struct run *r, struct err *e)
 {
     return golden_bind_sublayer(r, MEM_NONE, e);

@@ -6,9 +6,6 @@
 #include "variants/model/checkpoint/checkpoint.h"
 #include "variants/parts/dextra.h"
 
-#include <stdio.h>
-#include <string.h>
-
 struct map_run {
     int rows;
     float *x, *d_y, *more;

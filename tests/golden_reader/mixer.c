@@ -8,10 +8,6 @@
 #include "variants/model/checkpoint/checkpoint.h"
 #include "variants/model/config/settings.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Rows in front of a file's own: those remembered after a state, which are run again without a
  * gradient of their outputs, or global rows, which have results of their own. */
 struct joined {

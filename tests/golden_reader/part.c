@@ -9,10 +9,6 @@
 #include "variants/parts/ffn/moe.h"
 #include "variants/parts/norm.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define NORM "norm"
 
 struct part_run {

@@ -3,9 +3,6 @@
  * Sizes and arrays of single parts. */
 #include "reader.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum status golden_part(struct run *r, const struct variant *v, const char *sizes, struct err *e)
 {
     static const struct {

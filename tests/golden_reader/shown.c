@@ -3,9 +3,6 @@
  * What the last forward pass of a sub-layer shows besides its output. */
 #include "reader.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* x[n] are indices or counts. */
 static void compare_indices(struct run *r, const char *name, const float *x, size_t n)
 {

@@ -4,8 +4,6 @@
 #include "harness/machine/energy.h"
 #include "tests/support/tmp_folder.h"
 
-#include <math.h>
-
 TestSuite(energy, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static void put(const char *zone, const char *file, const char *text)

@@ -12,7 +12,6 @@
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
 #endif
-#include <stdlib.h>
 #include <unistd.h>
 
 static char *const parent[] = {"PATH=/bin",

@@ -7,7 +7,6 @@
 
 #include <omp.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { MOST = 256 };

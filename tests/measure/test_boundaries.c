@@ -6,7 +6,6 @@
 #include "harness/measure/verdict.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 static enum verdict mirrored(enum verdict v)
 {

@@ -5,7 +5,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/kept.h"
 #include "tests/util/compared.h"
-#include <stdlib.h>
 
 TestSuite(estimate, .timeout = 240);
 

@@ -8,8 +8,6 @@
 #include "tests/support/failure.h"
 #include "tests/support/fake_child.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 TestSuite(group, .timeout = 240);

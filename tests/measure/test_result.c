@@ -6,7 +6,6 @@
 #include "tests/support/kernel/simd.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 /* Two threads on one L2 and one L1 each and two L3. */
 static const struct topo_facts caches = {

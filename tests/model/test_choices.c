@@ -6,7 +6,6 @@
 #include "variants/model/lm/lm.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 TestSuite(model_choices, .timeout = 240);
 

@@ -10,8 +10,6 @@
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/parts/mem.h"
 
-#include <stdio.h>
-
 enum { B = 2, L = 5, V = 11, D = 12 };
 
 static struct config compressing(enum compress kind, int cmem, int ratio)

@@ -8,9 +8,6 @@
 #include "tests/support/set_choice.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { D = 4, MOST = 29 };
 
 typedef double table[MOST][D];

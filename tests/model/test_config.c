@@ -9,9 +9,6 @@
 #include "variants/variant.h"
 
 #include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static struct config of(const char *variant)
 {

@@ -9,9 +9,6 @@
 #include "variants/model/config/settings.h"
 #include "variants/model/lm/drive.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char tracked[] = "tests/model/exclusions.txt";
 
 static const char rewrites[] = "REWRITE_SCREENS";

@@ -8,7 +8,6 @@
 #include "variants/parts/parts.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 static const char a_size[] = "a size that has an option of its own";
 static const char a_variant[] = "says which variant it is: --variant";

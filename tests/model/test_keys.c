@@ -14,8 +14,6 @@
 #include "variants/parts/latent.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 TestSuite(keys, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* ---- there and back ----------------------------------------------------------------------- */

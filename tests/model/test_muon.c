@@ -9,10 +9,6 @@
 #include "tests/support/kernel/simd.h"
 #include "tests/support/open_engine.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* y [m,n] = a [m,k] b [k,n], or b [n,k] turned. */
 static void product(double *y, const double *a, const double *b, int m, int k, int n, bool turned)
 {

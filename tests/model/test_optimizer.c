@@ -4,8 +4,6 @@
  * place of eps, and the norm of the gradient at sizes that divide badly. */
 #include "tests/support/bound_optimizer.h"
 
-#include <math.h>
-
 enum { MATRICES = 1 << PARAM_MATRICES };
 static const struct engine alone = {.threads = 1}; /* AdamW needs no operations */
 

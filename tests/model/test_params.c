@@ -5,10 +5,6 @@
 #include "tests/support/loaded.h"
 #include "variants/variant.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 Test(params, keep_names_shapes_and_order)
 {
     struct params p = {0};

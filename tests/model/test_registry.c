@@ -13,8 +13,6 @@
 #include "harness/worker/job.h"
 #include "tests/support/failure.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

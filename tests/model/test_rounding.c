@@ -9,9 +9,6 @@
 #include "tests/support/kernel/simd.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { D = 8, H = 4, HKV = 2, DH = 3, F = 8, T = 13, Q = H * DH, KV = HKV * DH };
 
 struct rounded_form {

@@ -8,8 +8,6 @@
 #include "variants/model/config/settings.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 TestSuite(settings, .timeout = 300);
 
 /* A model of the variant with a past of 64 rows: a layer alone, a language model, one with rotations

@@ -7,8 +7,6 @@
 #include "tests/support/model.h"
 #include "variants/model/lm/slots.h"
 
-#include <math.h>
-
 enum { BATCH = 2, TOKENS = 4, SEGMENTS = 3 };
 
 static struct config slots_of(const char *variant, int n, int replay)

@@ -6,8 +6,6 @@
 #include "tests/support/failure.h"
 #include "variants/parts/cache.h"
 
-#include <string.h>
-
 enum { WIDTH = 3, APPENDS = 4000 };
 
 struct limits {

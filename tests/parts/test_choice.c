@@ -4,9 +4,6 @@
 #include "tests/support/failure.h"
 #include "variants/parts/choice.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum colour { RED, GREEN };
 static const char *const colour_name[] = {"red", "green", NULL};
 struct ware {

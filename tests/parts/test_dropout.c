@@ -7,9 +7,6 @@
 #include "variants/parts/dropout.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { N = 50001 }; /* no multiple of four, and large enough for several threads */
 

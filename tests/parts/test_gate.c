@@ -7,8 +7,6 @@
 #include "variants/parts/parts.h"
 #include "variants/variant.h"
 
-#include <string.h>
-
 /* `set`: gate_bias, or NULL for the usual one. */
 static void expect_bias(const char *name, const char *set, float want)
 {

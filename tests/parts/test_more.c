@@ -10,7 +10,6 @@
 #include "variants/parts/parts.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 enum { T = 23, BATCH = 2, VOCAB = 11, H = 3 };
 static const struct extent whole = {BATCH, T, 0};

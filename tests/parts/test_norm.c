@@ -8,9 +8,6 @@
 #include "tests/support/set_choice.h"
 #include "variants/parts/norm.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { ROWS = 37, D = 30, N = ROWS * D };
 
 struct normed {

@@ -7,8 +7,6 @@
 #include "variants/parts/parts.h"
 
 #include <complex.h>
-#include <math.h>
-#include <string.h>
 
 static const int64_t far[] = {0, 1, 77, 127, 128, 129, 4095, 4096, 65535, 65536};
 

@@ -2,7 +2,6 @@
  *
  * The files and rows that CONTRIBUTING.md shows can be built as they stand, and what they add is right. */
 #include "tests/support/program.h"
-#include <stdlib.h>
 
 TestSuite(snippets, .timeout = 900);
 

@@ -11,9 +11,6 @@
 #include "variants/steps/mix.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { B = 2, L = 7, D = 12, ROWS = B * L };
 

@@ -7,8 +7,6 @@
 #include "open_engine.h"
 #include "variants/model/layers/sublayer_list.h"
 
-#include <string.h>
-
 struct alone {
     struct engine g;
     struct config c;

@@ -11,8 +11,6 @@
 #include "variants/parts/features.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
 
 struct layer {
     const struct config *c;

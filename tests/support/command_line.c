@@ -6,8 +6,6 @@
 #include "program.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum status parse_words(struct options *o, const char *line, struct err *e)
 {

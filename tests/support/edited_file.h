@@ -7,7 +7,6 @@
 #include "variants/base/safetensors.h"
 
 #include <fnmatch.h>
-#include <string.h>
 
 /* Members that are NULL change nothing. */
 struct edit {

@@ -10,8 +10,6 @@
 #include "sanitized.h"
 #include "tmp_folder.h"
 
-#include <string.h>
-
 enum { FAILING_PATIENCE_S = 20 };
 
 /* "$BENCH" with `words`, where call number `at` fails as `how` says; at = 0: none does, and the

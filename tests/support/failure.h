@@ -8,7 +8,6 @@
 #include "variants/base/base.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 /* What the last call said that failed and was given its address. */
 extern struct err failure;

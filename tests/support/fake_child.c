@@ -6,9 +6,6 @@
 #include "harness/worker/report.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct fake {

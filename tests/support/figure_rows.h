@@ -7,8 +7,6 @@
 #include "harness/plan/plan.h"
 #include "run_folder.h"
 
-#include <math.h>
-
 static inline struct key_row key_of(const struct rundir *r, const char *variant,
                                     const char *backend, int seq, int mem)
 {

@@ -15,8 +15,6 @@
 #include "sanitized.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdlib.h>
 
 #define FINITE_STEP 0x1p-8
 /* The usual build judges the numbers; under sanitizers one direction runs all code. */

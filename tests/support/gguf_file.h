@@ -6,9 +6,6 @@
 #include "tmp_folder.h"
 
 #include <criterion/criterion.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { MADE_MOST = 1 << 17 };
 struct made {

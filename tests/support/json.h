@@ -6,7 +6,6 @@
 #include "failure.h"
 
 #include <jansson.h>
-#include <string.h>
 
 static inline json_t *json_of(const char *text)
 {

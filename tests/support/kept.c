@@ -4,9 +4,6 @@
 #include "kept.h"
 #include "tmp_folder.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct err failure;
 char folder[64];
 

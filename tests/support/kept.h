@@ -6,9 +6,6 @@
 
 #include "harness/util/fileio.h"
 
-#include <stddef.h>
-#include <stdio.h>
-
 /* Returns p, which free must take. */
 void *kept(void *p);
 

@@ -7,8 +7,6 @@
 #include "open_engine.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 struct laid {
     struct engine g;
     struct config c;

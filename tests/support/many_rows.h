@@ -6,8 +6,6 @@
 
 #include "run_folder.h"
 
-#include <stdio.h>
-
 enum { MANY_AXES = 6, MANY = 1 << MANY_AXES }; /* variant backend seq mem batch threads */
 
 struct many_row {

@@ -16,11 +16,6 @@
 #include "variants/model/lm/lm.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static inline bool ends_in(const char *name, const char *end)
 {
     const size_t n = strlen(name), m = strlen(end);

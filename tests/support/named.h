@@ -7,7 +7,6 @@
 
 #include <criterion/criterion.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 __attribute__((format(printf, 2, 3))) static inline float *data_of(const struct params *p,
                                                                    const char *fmt, ...)

@@ -9,7 +9,6 @@
 #include "kept.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 enum { LINE = 4 * FILE_PATH };
 

@@ -9,7 +9,6 @@
 #include "variants/parts/parts.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 /* The n-th entry of a registry, of a kind of part that models have one of. */
 #define PART(kind, all, field)                                                                     \

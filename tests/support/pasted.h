@@ -7,7 +7,6 @@
 #include "variants/base/base.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 enum { PASTED_LINE = 4096 };
 

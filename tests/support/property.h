@@ -7,9 +7,6 @@
 
 #include "variants/variant.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* `answer` is "yes", or why the property does not hold by design. */
 static inline void property(const struct variant *v, const char *name, const char *answer)
 {

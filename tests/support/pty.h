@@ -7,7 +7,6 @@
 #include "tmp_folder.h"
 
 #include <pty.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

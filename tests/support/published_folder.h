@@ -8,8 +8,6 @@
 #include "variants/model/import/published.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <string.h>
 
 #define PUBLISHED "tests/golden-import"
 enum { HEADER_AT = 8 };

@@ -6,8 +6,6 @@
 #include "harness/measure/ranking.h"
 #include "run_folder.h"
 
-#include <math.h>
-
 static inline struct rankings ranked(const struct run *run, enum ranked what)
 {
     const struct rankings r = rankings_make(run, what);

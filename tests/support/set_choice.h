@@ -7,8 +7,6 @@
 #include "variants/model/config/settings.h"
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-
 static inline void set_choice(struct config *c, const char *name, const char *text)
 {
     cr_assert_eq(config_set(c, name, text, &failure), OK, "%s=%s: %s", name, text, failure.msg);

@@ -5,9 +5,6 @@
 
 #include "variants/parts/choice.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { SETTING_LINE = 96 };
 
 /* "" where the setting stands for itself. */

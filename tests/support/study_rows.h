@@ -7,7 +7,6 @@
 #include "harness/measure/study_verdict.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 enum { ROWS_MAX = 256 };
 

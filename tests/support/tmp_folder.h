@@ -9,8 +9,6 @@
 #include "harness/util/fileio.h"
 #include "kept.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 

@@ -8,8 +8,6 @@
 #include "harness/tokens/tokenizer.h"
 #include "kept.h"
 
-#include <string.h>
-
 static inline struct tokenizer *must_open(const char *path)
 {
     struct tokenizer *t;

@@ -8,8 +8,6 @@
 #include "sample_rows.h"
 #include "tmp_folder.h"
 
-#include <string.h>
-
 /* Eight cases in four groups, each about 60 ms long. */
 enum { CASES = 8 };
 #define SLOW                                                                                       \

@@ -6,7 +6,6 @@
 #include "harness/util/suggest.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 /* A row of a case in which every key column has a value. */
 static struct latency_row full_row(void)

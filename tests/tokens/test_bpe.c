@@ -7,7 +7,6 @@
 #include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 enum { SMALLEST = 4, RULES = 40, LONGEST = 60 };
 

@@ -4,7 +4,6 @@
 #include "harness/tokens/prose.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 static void expect_text(const struct bytes *got, const char *want)
 {

@@ -4,7 +4,6 @@
  * every other type and out of bounds, in tokenizers of either kind. */
 #include "tests/support/gguf_file.h"
 #include "tests/support/tiny_tokenizer.h"
-#include <math.h>
 
 TestSuite(tokenizer_gguf_keys, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -5,8 +5,6 @@
 #include "tests/support/utf8_put.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
 
 Test(unicode, every_character_there_and_back)
 {

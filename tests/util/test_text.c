@@ -7,7 +7,6 @@
 #include "tests/support/random_word.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "variants/base/printable.h"
 

@@ -4,7 +4,6 @@
 #include "harness/worker/agree.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 static const struct bound bound = {.rel = 1e-3, .nmse = 1e-6};
 

@@ -7,8 +7,6 @@
 #include "tests/support/started_job.h"
 #include "variants/model/config/control.h"
 
-#include <math.h>
-
 enum { D = 32, H = 4, L = 160 };
 
 static void open_layer(struct job *j, const struct bench_case *c)

@@ -7,8 +7,6 @@
 #include "tests/support/open_engine.h"
 #include "tests/support/sanitized.h"
 
-#include <math.h>
-
 #define SMALL                                                                                      \
     "--seq 11 --mem 9 --d-model 40 --heads 4 --d-inner 72 --layers 2 --threads 2 --mem-kind auto "
 

@@ -5,9 +5,6 @@
 #include "harness/worker/peak_child.h"
 #include "tests/support/failure.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 static struct topo *machine(void)
 {
     struct topo *t;

@@ -5,7 +5,6 @@
 #include "harness/worker/report.h"
 #include "tests/support/failure.h"
 
-#include <math.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

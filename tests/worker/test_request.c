@@ -7,8 +7,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"
 
-#include <math.h>
-
 enum { PROMPT = 7, NEW = 5, READ = PROMPT + NEW - 1 };
 
 /* The first case of a line, placed, with weights that are not those of the beginning, and run. */

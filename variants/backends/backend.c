@@ -7,8 +7,6 @@
 #include "variants/base/arena.h"
 
 #include <omp.h>
-#include <stdio.h>
-#include <string.h>
 
 /* The library is linked without those of list.h: there NULL ends the list. */
 #define X(name, built, package)                                                                    \

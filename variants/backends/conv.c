@@ -6,8 +6,6 @@
 
 #include "variants/base/loops.h"
 
-#include <string.h>
-
 static int team(const struct conv *c, int threads)
 {
     return team_for(threads, (ptrdiff_t)c->B * c->L * c->n);

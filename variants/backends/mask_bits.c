@@ -6,8 +6,6 @@
 #include "mask.h"
 #include "variants/base/base.h"
 
-#include <string.h>
-
 /* A row of bits. Bit 0 is stream position `first`; only positions [from, to) may be set. */
 struct row {
     uint64_t *bits;

@@ -8,7 +8,6 @@
 
 #include <cblas.h>
 #include <omp.h>
-#include <string.h>
 
 static void product(const struct gemm *g)
 {

@@ -13,8 +13,6 @@
 #include <locale.h>
 #include <omp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -6,8 +6,6 @@
 
 #include "backend.h"
 
-#include <string.h>
-
 static inline bool backend_is_process(const char *name) { return strncmp(name, "exec:", 5) == 0; }
 static inline bool backend_is_outside(const char *name)
 {

@@ -3,8 +3,6 @@
  * Which implementation runs a recurrence, and what all share. */
 #include "recur.h"
 
-#include <string.h>
-
 const char *const recur_norm_name[RECUR_NORMS + 1] = {"none", "sum", "mlstm", NULL};
 
 static void clear(float *d, const struct recur_rows *rows, int B, int T, int heads, int width)

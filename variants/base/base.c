@@ -6,8 +6,6 @@
 #include "printable.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 enum status fail(struct err *e, enum status st, const char *fmt, ...)
 {

@@ -7,9 +7,13 @@
  * main prints or exits otherwise. */
 #pragma once
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum status {
     OK = 0,

@@ -4,8 +4,6 @@
 #include "cpu.h"
 
 #include <asm/hwcap.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/auxv.h>
 
 enum isa cpu_isa_unmasked(void) { return getauxval(AT_HWCAP) & HWCAP_ASIMD ? ISA_NEON : ISA_BASE; }

@@ -5,8 +5,6 @@
 #include "cpu.h"
 
 #include <cpuid.h>
-#include <stdio.h>
-#include <string.h>
 #include <xmmintrin.h>
 
 enum isa cpu_isa_unmasked(void)

@@ -4,7 +4,6 @@
 #include "elem.h"
 
 #include <float.h>
-#include <math.h>
 
 const char *const elem_name[ELEM_COUNT + 1] = {"f32", "bf16", "q8", "q4", "q4_1"};
 const char *const kv_elem_name[] = {"f32", "bf16", "q8", NULL};

@@ -39,8 +39,6 @@
 
 #include "base.h"
 
-#include <string.h>
-
 enum elem { ELEM_F32, ELEM_BF16, ELEM_Q8, ELEM_Q4, ELEM_Q4_1, ELEM_COUNT };
 extern const char *const elem_name[ELEM_COUNT + 1]; /* "f32" .. "q4_1" NULL */
 extern const char

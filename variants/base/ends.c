@@ -5,8 +5,6 @@
 #include "base.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 _Noreturn void check_failed(const char *cond, const char *file, int line)
 {

@@ -5,11 +5,7 @@
 #include "gguf.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     MAGIC_BYTES = 4,

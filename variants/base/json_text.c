@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <setjmp.h>
-#include <stdlib.h>
 
 /* Where to go on without memory; jansson's allocator takes no argument. NULL outside of the
  * functions below. */

@@ -7,7 +7,6 @@
 #include "normals.h"
 
 #include <Random123/philox.h>
-#include <string.h>
 #include <xxhash.h>
 
 uint64_t rng_stream(const char *name) { return XXH3_64bits(name, strlen(name)); }

@@ -12,9 +12,6 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* The header object; NULL if a string is not UTF-8, which JSON requires. */

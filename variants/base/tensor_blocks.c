@@ -21,9 +21,6 @@
  *   IQ4_XS  x = d (s - 32) table[q]    8 parts; s of 6 bits */
 #include "tensor_blocks.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { SMALL = 32, LARGE = 256 };
 
 float half_float(uint16_t half)

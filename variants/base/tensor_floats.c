@@ -5,8 +5,6 @@
 #include "elem.h"
 #include "tensor_blocks.h"
 
-#include <string.h>
-
 /* Numbers and bytes of a block; bytes 0 = cannot be read. */
 static struct tensor_blocks form_of(enum dtype dtype)
 {

@@ -3,8 +3,6 @@
  * The linear buffer of hidden-state memory and of the KV cache. */
 #include "cache.h"
 
-#include <string.h>
-
 void cache_bind(struct cache *c, int B, int L, int keep, int n, struct arena *a)
 {
     const int slack = keep > 0 ? max_int(keep, 256) : 0;

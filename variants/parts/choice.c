@@ -4,10 +4,6 @@
 #include "choice.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const void *registry_find(const struct registry *r, const char *name)
 {

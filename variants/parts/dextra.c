@@ -13,8 +13,6 @@
 #include "parts.h"
 #include "variants/base/loops.h"
 
-#include <string.h>
-
 static int dextra_width(const struct config *c) { return c->H * c->dh; }
 
 static void dextra_params(const struct config *c, int nth, const char *prefix, struct params *p)

@@ -19,10 +19,6 @@
  * The number of groups always divides what is split. */
 #include "dextra.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 /* ---- own numbers -------------------------------------------------------------------------- */
 
 static const char *const form_name[] = {[DEXTRA_PAPER] = "paper", [DEXTRA_CODE] = "code", NULL};

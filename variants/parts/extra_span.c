@@ -10,7 +10,6 @@
 #include "variants/parts/pos/pos_bias.h"
 
 #include <float.h>
-#include <math.h>
 
 struct span {
     float ramp; /* tokens of the soft end */

@@ -7,8 +7,6 @@
 #include "variants/base/rng.h"
 
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
 static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }

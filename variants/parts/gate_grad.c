@@ -5,8 +5,6 @@
 #include "gate.h"
 #include "linear.h"
 
-#include <string.h>
-
 static void unblend(const struct engine *g, const struct config *c, ptrdiff_t ld,
                     struct gate_grad op, int rows)
 {

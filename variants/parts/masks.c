@@ -4,10 +4,6 @@
 #include "masks.h"
 #include "variants/base/rng.h"
 
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
 /* ---- text --------------------------------------------------------------------------------- */
 
 static const struct field {

@@ -13,7 +13,6 @@
 #include "norm_power.h"
 
 #include <float.h>
-#include <math.h>
 
 const char *const norm_kind_name[NORM_KIND_COUNT + 1] = {"layer", "rms",   "scale", "unbiased",
                                                          "ada",   "power", NULL};

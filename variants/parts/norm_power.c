@@ -22,8 +22,6 @@
 #include "norm_power.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
-
 enum power_backward { POWER_PAPER, POWER_CODE };
 struct power {
     float alpha;

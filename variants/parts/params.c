@@ -5,11 +5,7 @@
 #include "params.h"
 #include "variants/base/rng.h"
 
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const param_group_name[PARAM_GROUPS + 1] = {"matrices", "output", "embeddings", "norms",
                                                         "biases",   "others", NULL};

@@ -5,8 +5,6 @@
 #include "rotary.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
-
 /* Cosine and sine of some angles. */
 struct phases {
     float c[ROTARY_PAIRS], s[ROTARY_PAIRS];

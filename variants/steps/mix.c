@@ -6,8 +6,6 @@
 #include "variants/parts/features.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 static const char *const norm_words[] = {
     [MIX_RMS] = "rms", [MIX_LAYER] = "layer", [MIX_UNNORMED] = "none", NULL};
 

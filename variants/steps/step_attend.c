@@ -5,8 +5,6 @@
 #include "steps.h"
 #include "variants/parts/masks.h"
 
-#include <string.h>
-
 enum { PART = STEP_PART, LAST, UNSEEN }; /* numbers */
 
 struct attn step_attention(const struct steps *t, const struct step *s, struct extent now,

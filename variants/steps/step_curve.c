@@ -5,8 +5,6 @@
  *   y = factor f(x + bias) */
 #include "curve.h"
 
-#include <string.h>
-
 static const float *number(const float *x) { return *x == 0 ? NULL : x; }
 
 struct act curve_act(const struct step_call *c, const struct param *bias)

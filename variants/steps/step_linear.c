@@ -6,8 +6,6 @@
 #include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
-#include <stdio.h>
-
 enum { WEIGHT, BIAS };
 enum { RESULT, PRODUCT }; /* outputs; the product is there if backward reads it */
 /* Numbers: the bias' gradient is added as one sum; the first row of the map, and how many; 0 = all. */

@@ -4,8 +4,6 @@
  * weights. A head is a row of the backend's norms. */
 #include "steps.h"
 
-#include <math.h>
-
 enum { WIDTH, CLAMPED, LAYER, EACH }; /* numbers */
 enum { EPS };
 enum { WEIGHT, BIAS }; /* parameters */

@@ -5,7 +5,6 @@
 #include "variants/base/loops.h"
 
 #include <float.h>
-#include <math.h>
 
 enum { A, B_ }; /* inputs */
 enum { PER };   /* numbers */

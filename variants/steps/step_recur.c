@@ -4,8 +4,6 @@
 #include "steps.h"
 #include "variants/backends/recur.h"
 
-#include <math.h>
-
 enum { IN_Q, IN_K, IN_V, IN_G, IN_BETA, IN_A, IN_B, IN_I };
 enum { OUT_O, OUT_DEN };
 enum { STATE_S, STATE_Z, STATE_M };

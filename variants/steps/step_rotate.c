@@ -5,8 +5,6 @@
 #include "variants/base/loops.h"
 #include "variants/parts/rotary.h"
 
-#include <string.h>
-
 enum { WIDTH, HALVES }; /* numbers */
 enum { BASE };
 

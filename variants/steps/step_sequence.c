@@ -6,9 +6,6 @@
 #include "variants/backends/conv.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
-#include <string.h>
-
 static int team(const struct step_call *c)
 {
     return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->in->n);

@@ -4,9 +4,6 @@
 #include "steps_plan.h"
 #include "variants/base/loops.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- building ----------------------------------------------------------------------------- */
 
 int steps_value_of(struct steps *t, int width, value_rows *rows, bool pairs)

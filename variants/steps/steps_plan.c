@@ -4,8 +4,6 @@
  * lie, which steps are run for states alone. */
 #include "steps_plan.h"
 
-#include <string.h>
-
 static bool overlap(const struct steps *t, int a, int b)
 {
     const struct value *const x = &t->value[a], *const y = &t->value[b];

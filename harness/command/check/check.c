@@ -22,11 +22,6 @@
 #include "variants/base/arena.h"
 #include "variants/base/printable.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct check {
     const struct options *opt;
     struct tally tally;

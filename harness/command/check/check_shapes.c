@@ -3,8 +3,6 @@
  * Shapes where kernels go wrong, and their plans. */
 #include "check_shapes.h"
 
-#include <stdlib.h>
-
 /* One query, no memory, more memory than segment, odd head widths, H*dh != D, several sequences,
  * clips at both ends, every gate, every kind of memory. */
 const char *const check_shapes[] = {

@@ -10,10 +10,6 @@
 #include "harness/util/units.h"
 #include "variants/base/json_text.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct texts {
     const struct options *opt;
     int n, failed;

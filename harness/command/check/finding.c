@@ -6,10 +6,6 @@
 #include "harness/util/text.h"
 #include "variants/base/printable.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const char *const result_name[] = {"passed", "failed", "skipped"};
 static const char *const result_shown[] = {"passed", "FAILED", "skipped"};
 

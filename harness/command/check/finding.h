@@ -6,8 +6,6 @@
 
 #include "harness/cli/options.h"
 
-#include <stdio.h>
-
 enum finding_result { FINDING_PASSED, FINDING_FAILED, FINDING_SKIPPED };
 
 struct finding {

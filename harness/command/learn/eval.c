@@ -7,10 +7,6 @@
 #include "harness/learn/score/play_score.h"
 #include "harness/util/text_table.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 /* Scores have columns of their own: --columns chooses them in other formats. */
 static enum status print_document(const struct session *s, struct err *e)
 {

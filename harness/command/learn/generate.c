@@ -13,9 +13,6 @@
 #include "variants/base/printable.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- a row -------------------------------------------------------------------------------- */

@@ -12,9 +12,6 @@
 #include "variants/model/lm/lm.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static enum status convert(struct lm *m, struct arena *a, const struct weights *w, const char *dir,

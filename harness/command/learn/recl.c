@@ -12,9 +12,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const double shares[] = {0.1, 0.5, 1}; /* r, as published */
 

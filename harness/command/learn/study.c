@@ -20,10 +20,6 @@
 #include "train_job.h"
 #include "variants/model/config/skeleton.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>

@@ -7,10 +7,6 @@
 #include "harness/util/progress.h"
 #include "harness/util/units.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 enum status study_estimate(double **expected, const struct session *s,
                            const struct study_plan *plan, struct err *e)
 {

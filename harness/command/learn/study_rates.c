@@ -3,9 +3,6 @@
  * Choosing rates. */
 #include "study_rates.h"
 
-#include <math.h>
-#include <string.h>
-
 const struct study_row *study_row_of(const struct rows *rows, const struct study_job *j)
 {
     const struct study_row *const r = rows->row;

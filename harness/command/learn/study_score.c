@@ -11,10 +11,6 @@
 #include "harness/table/run.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Of all steps; NAN where a row does not tell. */
 static double cpu_pct(const struct rows *curve)

@@ -19,10 +19,6 @@
 #include "harness/worker/child.h"
 #include "train_job.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -5,8 +5,6 @@
 
 #include "harness/command/child_requests.h"
 
-#include <stdlib.h>
-
 static void no_fields(void *arg, const char *name, const char *value) {}
 
 enum status training_run(const struct options *o, const struct child_setup *setup, struct err *e)

@@ -15,10 +15,6 @@
 #include "variants/model/layers/sublayer_list.h"
 #include "variants/systems.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum status list_print(const struct listing *l, const char *word, struct options *o, int *code,
                        struct err *e)
 {

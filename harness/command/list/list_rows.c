@@ -8,11 +8,6 @@
 #include "list.h"
 #include "variants/model/config/control.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Longer than most windows and blocks; more layers than one period of any stack; a cache of fewer
  * rows than there are. */
 #define SIZES                                                                                      \

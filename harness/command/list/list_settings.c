@@ -5,9 +5,6 @@
 #include "list.h"
 #include "variants/model/config/settings.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* "0, 1", "1 to 64", words, or "text" that a part reads. */
 static void print_values(FILE *to, const struct choice *row)
 {

@@ -6,9 +6,6 @@
 #include "harness/learn/source/pairs.h"
 #include "harness/measure/stats.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 enum status divergence_room(struct divergence *d, size_t more, struct err *e)
 {
     if (d->n + more <= d->room)

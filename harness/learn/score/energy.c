@@ -8,8 +8,6 @@
 #include "variants/base/base.h"
 
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
 
 /* g [n,n] = x x^T, or x^T x where there are fewer columns. */
 static void gram(double *g, int n, const double *x, int rows, int cols, int ld)

@@ -14,9 +14,6 @@
 #include "variants/model/import/weights.h"
 #include "variants/model/lm/lm.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { PIECE = 128 }; /* tokens of the prompt that are read at once */
 
 struct generator {

@@ -9,11 +9,6 @@
 #include "harness/util/grow.h"
 #include "harness/util/text_table.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Of the probability, and of the energy of a matrix. A sum of tenths may be a little less. */
 static const double SHARE = 0.9 - 1e-9;
 

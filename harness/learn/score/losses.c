@@ -6,9 +6,6 @@
 #include "harness/util/range.h"
 
 #include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define FORMAT "bench-losses/1"
 

@@ -13,10 +13,6 @@
 #include "subject.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <xxhash.h>
 

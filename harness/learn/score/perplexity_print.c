@@ -11,10 +11,6 @@
 #include "harness/util/units.h"
 #include "score.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 /* The screen's columns, which Markdown has too. Bits per unit come first; where a unit is not a
  * byte, those of a byte stand beside them, which alone compare models with different tokens. The
  * floor is that of the text's true source, where it is known; answers, and their own, stand beside

@@ -4,9 +4,6 @@
 #include "play_child.h"
 #include "harness/table/record.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Numbers of the answer. */
 #define PLAY_NUMBERS(X) X(episodes) X(mean) X(low) X(high) X(random) X(optimum)
 

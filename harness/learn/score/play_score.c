@@ -9,11 +9,6 @@
 
 #include "variants/model/import/weights.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { AT_ONCE = 50 }; /* episodes; always as many, because draws of actions are numbered by it */
 
 void play_task_of(const char *ckpt, char task[KEYED_TEXT])

@@ -3,9 +3,6 @@
  * Relative effective context length. */
 #include "recl.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 struct hard {
     float loss;
     size_t at;

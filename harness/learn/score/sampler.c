@@ -5,9 +5,6 @@
 #include "sampler.h"
 #include "harness/learn/source/pairs.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 enum status sampler_open(struct sampler *s, int V, struct err *e)
 {
     s->V = V;

@@ -11,11 +11,6 @@
 
 #include "variants/model/lm/key_steps.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* The logits of a long segment over so many words would be larger than the model. */
 enum { LARGE_VOCABULARY = 1 << 13, ROWS_AT_ONCE = 64 };
 

@@ -5,10 +5,6 @@
 
 #include "score.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* To the parent; a lost one is noticed elsewhere. */
 static void send_share(void *arg, double share)
 {

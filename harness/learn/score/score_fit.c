@@ -6,9 +6,6 @@
 
 #include "harness/plan/case.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum status past_is_carried(const struct config *c, int M, struct err *e)
 {
     if (M != MEM_ALL || mem_can(config_mem(c), MEM_STATE))

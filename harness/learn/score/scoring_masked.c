@@ -4,9 +4,6 @@
 #include "harness/learn/source/masked.h"
 #include "scoring.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Tokens of a window that stand in front of its text. */
 static int in_front(const struct scored *t)
 {

@@ -3,8 +3,6 @@
  * The target of each pair of a text, whose source an encoder reads. */
 #include "scoring.h"
 
-#include <math.h>
-
 static enum status open_pairs(struct scored *t, struct err *e)
 {
     TRY(pairs_of(&t->pairs, &t->corpus, e));

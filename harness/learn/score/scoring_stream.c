@@ -3,9 +3,6 @@
  * Next tokens: the windows of each document, whose past is carried or run again. */
 #include "scoring.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Is the text that of its source, symbol by symbol? */
 static bool has_floor(const struct scored *t)
 {

@@ -15,9 +15,6 @@
 #include "variants/model/import/weights.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum status subject_backend(struct subject *t, const struct options *o, struct err *e)
 {

@@ -5,10 +5,6 @@
 
 #include "harness/cli/option_words.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { PRESETS = 8 };
 static const struct preset {
     const char *name, *value; /* NULL = the model's context */

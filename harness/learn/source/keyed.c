@@ -3,11 +3,6 @@
  * Texts of keys and values, read and written. */
 #include "keyed.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 bool keyed_is(const char *text, const char *name)
 {
     const size_t n = strlen(name);

@@ -11,8 +11,6 @@
  * has just left the reach counts as known, as in `recall`. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { COUNT, ALPHABET, ASK };
 
 static size_t count(const struct synthetic *s) { return (size_t)s->value[COUNT]; }

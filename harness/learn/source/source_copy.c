@@ -7,8 +7,6 @@
  * if it is the same and (1-P)/n if not; out of reach each of the group has 1/n. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { LAG, P, ALPHABET, GROUPS };
 
 static enum status check(const struct synthetic *s, struct err *e)

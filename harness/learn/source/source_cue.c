@@ -5,8 +5,6 @@
  * within reach and ln A otherwise. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { GAP, ALPHABET };
 
 static int vocab(const struct synthetic *s) { return 2 * source_int(s, ALPHABET) + 1; }

@@ -7,8 +7,6 @@
  * counts as known. Answers are what closes. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { KINDS, DEPTH };
 enum { DEEPEST = 255 };
 

@@ -7,8 +7,6 @@
  * other bits. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { IGNORE };
 enum { WRITES, READS, IGNORES, BIT };
 

@@ -11,9 +11,6 @@
  * symbol is ";" with probability 1/(m-j+2), for j > 1, or one of B. Other symbols have no floor. */
 #include "synthetic.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { PAIRS, ALPHABET, VALUES, MOST, LEN };
 enum { MOST_SYMBOLS = 8, MOST_PAIRS = 255, MOST_LEN = 4096 };
 

@@ -7,8 +7,6 @@
  * symbols. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { NAME, ASK };
 enum { Z2, Z5, S5, POINTS = 5 };
 static const char *const names[] = {"z2", "z5", "s5", NULL};

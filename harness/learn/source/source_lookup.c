@@ -16,8 +16,6 @@
  * score it with another `len`. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { LEN, ALPHABET, GRAM };
 
 static int vocab(const struct synthetic *s) { return source_int(s, ALPHABET) + 1; }

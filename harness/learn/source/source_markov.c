@@ -12,9 +12,6 @@
  * occurred. */
 #include "synthetic.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { ORDER, ALPHABET, ALPHA, LEN };
 
 static int vocab(const struct synthetic *s) { return source_int(s, ALPHABET); }

@@ -8,8 +8,6 @@
  * as it is among them. Answers are all values. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { ALPHABET, GRAM, VALUES };
 enum { MOST_FACTS = 1 << 16 };
 

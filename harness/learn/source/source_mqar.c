@@ -12,9 +12,6 @@
  * one of so many cases as there are keys that it may belong to. Other symbols have no floor. */
 #include "synthetic.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { PAIRS, LEN, VOCAB };
 enum { MOST = 256 };
 static const double POWER = 0.01;

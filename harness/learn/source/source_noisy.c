@@ -11,8 +11,6 @@
  * other values ln B. Answers are the values of keys that have occurred. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { KEYS, VALUES, NOISE, SYMBOLS, LEN };
 
 static int first_value(const struct synthetic *s) { return source_int(s, KEYS); }

@@ -14,9 +14,6 @@
  * that of all but the last: sums over how many of the u are below each symbol, one after the other. */
 #include "synthetic.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { COUNT, ALPHABET, MOST_SORTED = 256 };
 
 static size_t count(const struct synthetic *s) { return (size_t)s->value[COUNT]; }

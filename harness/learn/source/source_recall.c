@@ -6,8 +6,6 @@
  * if not, otherwise 1/B. Answers are the values of keys that have occurred. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { KEYS, VALUES, P };
 
 static int vocab(const struct synthetic *s) { return source_int(s, KEYS) + source_int(s, VALUES); }

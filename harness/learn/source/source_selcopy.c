@@ -10,8 +10,6 @@
  * within reach, which is if d >= K - j (they are the last ones), otherwise ln A. */
 #include "synthetic.h"
 
-#include <math.h>
-
 enum { COUNT, LEN, ALPHABET };
 
 static int blank(const struct synthetic *s) { return source_int(s, ALPHABET); }

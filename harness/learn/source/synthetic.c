@@ -3,9 +3,6 @@
  * The table of sources, and their texts. */
 #include "synthetic.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const struct source_kind *const sources[] = {
     &source_copy,      &source_recall,      &source_mqar,         &source_fuzzy,  &source_noisy,
     &source_selcopy,   &source_compression, &source_memorisation, &source_cue,    &source_flipflop,

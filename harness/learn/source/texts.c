@@ -9,11 +9,7 @@
 #include "harness/tokens/unicode.h"
 #include "harness/util/grow.h"
 
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct maker {
     struct texts *t;

@@ -5,9 +5,6 @@
 
 #include "harness/util/grow.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 enum status window_sums_add(struct window_sums *s, double sum, double n, struct err *e)
 {
     TRY(GROW(s->sum, s->count, e));

@@ -9,9 +9,6 @@
 #include "harness/util/grow.h"
 #include "variants/model/config/settings.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char variant_option[] = "--variant";
 
 /* "a=1,b=2" of --set: what the control has no part for is of the idea alone. */

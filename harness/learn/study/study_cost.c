@@ -5,8 +5,6 @@
 
 #include "harness/learn/train/train_play.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 /* Seconds of playing and learning: an action is drawn from a forward pass of the segment so far, half

@@ -15,10 +15,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SEEDS_MAX = 1000, RATES_OUT = 6 }; /* factors of two from the start of a search */
 static const double rate_most = 10;

@@ -10,10 +10,6 @@
 #include "harness/learn/train/train_options.h"
 #include "harness/util/grow.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 const char *const study_role_name[] = {"tune", "final"};

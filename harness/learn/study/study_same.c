@@ -6,9 +6,6 @@
 #include "variants/model/checkpoint/checkpoint.h"
 #include "variants/model/config/choices.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Does this line of options_canonical say what the model is? Its config says it better. */
 static bool is_of_model(const char *line)
 {

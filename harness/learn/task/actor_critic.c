@@ -3,9 +3,6 @@
  * Advantages, and the loss of an actor-critic with its gradient. Sums are in double. */
 #include "actor_critic.h"
 
-#include <math.h>
-#include <string.h>
-
 void actor_critic_advantages(const struct actor_critic *x)
 {
     for (int b = 0; b < x->B; b++) {

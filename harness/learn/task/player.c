@@ -6,8 +6,6 @@
 
 #include "variants/base/rng.h"
 
-#include <string.h>
-
 int player_symbols(const struct task *t) { return max_int(task_symbols(t), task_actions(t) + 1); }
 
 enum status player_check(const struct lm *m, struct err *e)

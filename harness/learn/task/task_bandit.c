@@ -6,8 +6,6 @@
  * episodes, the bound is the best arm's mean, A / (A + 1) a pull. */
 #include "task.h"
 
-#include <stdlib.h>
-
 enum { ARMS, LEN };
 enum { SEEN };
 enum { LONGEST = 128 }; /* of the dynamic programme: T^3 numbers */

@@ -8,8 +8,6 @@
  * stands and how many are lit. */
 #include "task.h"
 
-#include <string.h>
-
 enum { SIDE, LEN };
 enum { ORDER, PAD, LIT };
 enum { PADS = 9, ORDERS = 64 }; /* at most; 3 x 3 has 40 */

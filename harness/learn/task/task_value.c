@@ -7,9 +7,6 @@
  *   V(b) = max_a sum_{o,r} |b_{a,o,r}| / |b| (r + V(b_{a,o,r})),    0 at the end. */
 #include "task.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 /* ---- beliefs -------------------------------------------------------------------------------- */

@@ -3,8 +3,6 @@
  * The learning rate over a training. */
 #include "schedule.h"
 
-#include <math.h>
-
 /* What is left of the way from the peak to the floor, where `left` is of the steps behind the peak, and
  * these are `share` of all. */
 static double height(const struct options *opt, double left, double share)

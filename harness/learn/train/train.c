@@ -15,10 +15,6 @@
 #include "variants/model/lm/drive.h"
 
 #include <fnmatch.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- ranks -------------------------------------------------------------------------------- */

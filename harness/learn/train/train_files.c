@@ -13,10 +13,6 @@
 #include "variants/model/config/settings.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { PATH = 4200 };

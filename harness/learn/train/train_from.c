@@ -8,8 +8,6 @@
 #include "harness/plan/case.h"
 #include "variants/model/import/weights.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* The file that says which model it is. A training that is resumed has its own. */

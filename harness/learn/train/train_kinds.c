@@ -6,8 +6,6 @@
 #include "train_texts.h"
 #include "variants/model/lm/admin.h"
 
-#include <math.h>
-
 /* ---- what they share ---------------------------------------------------------------------- */
 
 static size_t text_position(const struct trainer *t)

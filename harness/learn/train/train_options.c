@@ -9,8 +9,6 @@
 #include "train_from.h"
 #include "train_texts.h"
 
-#include <stdio.h>
-
 /* With an encoder and a decoder: defaults that follow from the text, whose targets --seq is as long
  * as. */
 static enum status settle_pairs(struct options *o, struct err *e)

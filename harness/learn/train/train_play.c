@@ -5,10 +5,6 @@
 
 #include "variants/model/lm/admin.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* t->corpus describes the task as a text that has no symbols yet. */

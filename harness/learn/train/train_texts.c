@@ -9,8 +9,6 @@
 #include "variants/base/gguf.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 enum status train_texts_check(const struct options *o, struct err *e)
 {

@@ -5,8 +5,6 @@
 #include "tests/support/program.h"
 #include "variants/backends/library/inner.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 TestSuite(library_abi, .timeout = 240);

@@ -5,7 +5,6 @@
 #include "variants/base/rng.h"
 
 #include <limits.h>
-#include <math.h>
 #include <omp.h>
 #include <sys/mman.h>
 #include <unistd.h>

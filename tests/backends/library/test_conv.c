@@ -5,8 +5,6 @@
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/kernel/library.h"
 
-#include <math.h>
-
 TestSuite(library_conv, .timeout = 60);
 
 enum { L = 12, N = 70, MOST = 3 * L * N, SEQUENCES = 2 };

@@ -5,7 +5,6 @@
 #include "tests/support/sanitized.h"
 #include "variants/backends/library/inner.h"
 
-#include <stdlib.h>
 #include <sys/resource.h>
 
 TestSuite(library_engine, .timeout = 240);

@@ -4,10 +4,6 @@
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/kernel/library.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 TestSuite(library_recurrence, .timeout = 120);
 
 enum { Q, K, V, G, D_O, S0, INPUTS };

@@ -8,7 +8,6 @@
 #include "variants/base/rng.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 TestSuite(library_stack, .timeout = 240);

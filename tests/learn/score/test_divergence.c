@@ -4,8 +4,6 @@
 #include "harness/learn/score/divergence.h"
 #include "tests/support/failure.h"
 
-#include <math.h>
-
 /* p = (1/2, 1/4, 1/4), q = (1/4, 1/2, 1/4): KL = 1/2 ln 2 - 1/4 ln 2. Logits are p up to a constant. */
 Test(divergence, by_hand)
 {

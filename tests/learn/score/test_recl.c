@@ -4,8 +4,6 @@
 #include "harness/learn/score/recl.h"
 #include "tests/support/failure.h"
 
-#include <math.h>
-
 /* Two models, contexts of 0, 10 and 20 tokens, four tokens.
  *
  *   c = 0:   A 4 3 2 1   B 5 2 2 2   b = 4 2 2 1, mean 2.25

@@ -4,8 +4,6 @@
 #include "harness/learn/score/sampler.h"
 #include "tests/support/failure.h"
 
-#include <math.h>
-
 /* Probabilities 0.2, 0.5, 0.3 at temperature 1. */
 static const double p[] = {0.2, 0.5, 0.3};
 

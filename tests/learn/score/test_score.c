@@ -9,8 +9,6 @@
 #include "tests/support/failure.h"
 #include "variants/base/rng.h"
 
-#include <math.h>
-
 enum { MOST = 128 };
 
 /* nll, tokens and interval of these segments. */

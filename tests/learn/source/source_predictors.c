@@ -3,8 +3,6 @@
  * Predictors of the generated sources, written from their definitions. */
 #include "source_predictors.h"
 
-#include <string.h>
-
 uint8_t source_text[SOURCE_TEXT];
 
 enum { N = SOURCE_TEXT, SYMBOLS = SOURCE_SYMBOLS };

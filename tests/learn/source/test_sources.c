@@ -8,8 +8,6 @@
 #include "harness/learn/source/synthetic.h"
 #include "tests/support/failure.h"
 
-#include <math.h>
-
 enum { N = SOURCE_TEXT, SYMBOLS = SOURCE_SYMBOLS };
 static uint8_t *const x = source_text;
 

@@ -4,8 +4,6 @@
 #include "harness/learn/source/corpus.h"
 #include "tests/support/failure.h"
 
-#include <math.h>
-
 static struct synthetic parsed(const char *text)
 {
     struct synthetic s;

@@ -6,7 +6,6 @@
 #include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 enum { B = 3, L = 7, A = 4, V = 6, ROWS = B * L };
 

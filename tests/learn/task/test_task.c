@@ -6,8 +6,6 @@
 #include "tests/support/failure.h"
 #include "variants/base/rng.h"
 
-#include <math.h>
-
 static struct task parsed(const char *text)
 {
     struct task t;

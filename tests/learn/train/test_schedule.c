@@ -5,7 +5,6 @@
 #include "harness/learn/train/schedule.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 static const double pi = 3.14159265358979324;
 

@@ -8,9 +8,6 @@
 #include "tests/support/json.h"
 #include "tests/support/tmp_folder.h"
 
-#include <math.h>
-#include <string.h>
-
 TestSuite(gguf_model, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 enum { U32 = 4, I32 = 5, F32 = 6, FLAG = 7, TEXT = 8, LIST = 9 };

@@ -5,10 +5,6 @@
 #include "tests/support/json.h"
 #include "variants/model/import/gguf_rope.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { PAIRS = 64 };
 
 /* What converters write: by wavelengths, as floats. */

@@ -7,9 +7,6 @@
 
 #include "tests/support/gguf_file.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 TestSuite(gguf_scaling, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 enum { U32 = 4, F32 = 6, FLAG = 7, TEXT = 8 };

@@ -6,7 +6,6 @@
 #include "tests/support/loaded.h"
 #include "tests/support/published_folder.h"
 
-#include <math.h>
 #include <unistd.h>
 
 TestSuite(published, .init = folder_make, .fini = folder_remove, .timeout = 240);

@@ -5,7 +5,6 @@
 #include "tests/support/published_folder.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
 #include <sys/stat.h>
 
 TestSuite(published_config, .init = folder_make, .fini = folder_remove, .timeout = 240);

@@ -7,8 +7,6 @@
 #include "tests/support/published_folder.h"
 #include "variants/model/config/keys.h"
 
-#include <math.h>
-
 TestSuite(published_keys, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { TOKENS = 24 };

@@ -4,8 +4,6 @@
  * give the same result. */
 #include "tests/support/model.h"
 
-#include <stdio.h>
-
 /* The names of the tensors of a model of `c`, one after the other. */
 static void list_tensors(const struct config *c, char *text, size_t size)
 {

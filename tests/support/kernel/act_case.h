@@ -9,8 +9,6 @@
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/open_engine.h"
 
-#include <math.h>
-
 /* Operands of act [rows,n], and of glu, whose a and b are columns of one [rows,ld]. */
 struct units {
     enum act_kind kind;

@@ -7,10 +7,6 @@
 #include "tests/support/open_engine.h"
 #include "tests/support/sanitized.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* The m-th further term with the t-th scheme: all pairs on small shapes, a third of them on each
  * large one, a sixth under sanitizers. */
 static inline bool in_turn(const struct shape *s, int t, int m)

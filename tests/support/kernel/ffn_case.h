@@ -16,8 +16,6 @@
 #include "variants/parts/parts.h"
 
 #include <criterion/parameterized.h>
-#include <stdio.h>
-#include <string.h>
 
 struct ffn_case {
     struct engine g;

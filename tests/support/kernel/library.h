@@ -7,7 +7,6 @@
 #include "variants/backends/library/benchattn.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 static inline struct ba_engine *library_engine(const char *backend, int threads)
 {

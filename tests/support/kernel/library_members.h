@@ -8,8 +8,6 @@
 #include "library.h"
 #include "library_judge.h"
 
-#include <stddef.h>
-
 /* Bytes of a struct that have a row; it must have no padding. */
 struct rows_of_struct {
     bool has[512];

@@ -7,9 +7,6 @@
 
 #include "tests/support/kept.h"
 
-#include <math.h>
-#include <stdbool.h>
-
 struct naive {
     int L, M, d; /* queries, remembered keys, width */
     int window;  /* 0 = off */

@@ -16,7 +16,6 @@
 #include "composed.h"
 
 #include <omp.h>
-#include <string.h>
 
 /* ---- work space --------------------------------------------------------------------------- */
 

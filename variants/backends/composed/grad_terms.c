@@ -4,8 +4,6 @@
  * and tables that are multiplied with keys. */
 #include "grad.h"
 
-#include <string.h>
-
 /* ---- mixing ------------------------------------------------------------------------------- */
 
 /* Row g of the matrix' gradient: sums of d_new[g] (.) old[h] over the block. */

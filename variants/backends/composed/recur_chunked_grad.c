@@ -23,9 +23,7 @@
  * where dx and dy are their whole gradients in that role, and G_C the rows of S_C . dS. */
 #include "recur_chunks.h"
 
-#include <math.h>
 #include <omp.h>
-#include <string.h>
 
 struct grads {
     float *d_S;                  /* [dk,ld] */

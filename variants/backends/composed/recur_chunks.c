@@ -3,9 +3,6 @@
  * A chunk of keys. */
 #include "recur_chunks.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { PAD = 16 }; /* floats, so that rows begin at whole vectors */
 
 static int columns_of(const struct recur *r) { return r->dv + (r->norm != RECUR_PLAIN); }

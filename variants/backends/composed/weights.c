@@ -5,9 +5,6 @@
  * heads that mix are computed together. */
 #include "composed.h"
 
-#include <math.h>
-#include <string.h>
-
 bool composed_plain(const struct attn *a) { return !(attn_terms(a) & ~(unsigned)TERMS_PLAIN); }
 
 /* ---- scores ------------------------------------------------------------------------------- */

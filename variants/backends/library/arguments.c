@@ -4,7 +4,6 @@
 #include "inner.h"
 
 #include <limits.h>
-#include <string.h>
 
 enum status take_struct(void *to, size_t size, size_t first, const void *from, const char *name,
                         struct err *e)

@@ -7,7 +7,6 @@
 #include "variants/backends/attn_sums.h"
 
 #include <limits.h>
-#include <math.h>
 
 /* ---- numbers and arrays ------------------------------------------------------------------- */
 

@@ -6,8 +6,6 @@
 
 #include "variants/backends/conv.h"
 
-#include <string.h>
-
 static enum status take(const struct ba_conv *from, struct ba_conv *x, const struct ba_conv_grad *d,
                         struct texts *t, struct err *e)
 {

@@ -4,6 +4,4 @@
  * belong to the caller. Arguments do not lead here, only a mistake of our own. */
 #include "variants/base/base.h"
 
-#include <stdlib.h>
-
 _Noreturn void check_failed(const char *cond, const char *file, int line) { abort(); }

@@ -3,9 +3,6 @@
  * The handle: opening, threads, work space. */
 #include "inner.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Operands are float: backends that only add products of another type are none of ours. */
 static bool is_offered(const struct backend *b) { return b && b->adds == ELEM_F32; }
 

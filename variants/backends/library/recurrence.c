@@ -6,8 +6,6 @@
 
 #include "variants/backends/recur.h"
 
-#include <math.h>
-
 /* ---- operands ----------------------------------------------------------------------------- */
 
 static struct recur_rows rows_of(const struct ba_rows *x)

@@ -5,9 +5,6 @@
 
 #include <omp.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 enum { BUCKETS = 1024 };

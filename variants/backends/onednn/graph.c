@@ -10,15 +10,11 @@
 #include "cache.h"
 #include "compat.h"
 
-#include <math.h>
-
 #if ONEDNN_HAS_GRAPH
 
 #include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- work space of the library, counted --------------------------------------------------- */
 

@@ -4,8 +4,6 @@
 #include "make.h"
 
 #include <omp.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FEW_ROWS = 12 }; /* with fewer rows, copying b does not pay */
 

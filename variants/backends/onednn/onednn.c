@@ -10,9 +10,6 @@
 #include "variants/backends/composed/composed.h"
 #include "variants/backends/recur.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* c = beta c, for k = 0, which the matmul primitive does not accept. */
 static void scale(const struct gemm *g)
 {

@@ -3,8 +3,6 @@
  * Querying the library's layout, and copying into it by a reorder primitive. */
 #include "pack.h"
 
-#include <stdlib.h>
-
 static bool preferred(struct layout *l, dnnl_engine_t engine, int n, int k)
 {
     enum { TYPICAL_ROWS = 128 };

@@ -4,8 +4,6 @@
 #include "product.h"
 #include "cache.h"
 
-#include <math.h>
-
 /* The epilogue that the primitive includes. */
 struct epilogue {
     const float *bias;

@@ -7,7 +7,6 @@
 #include "variants/backends/attn_sums.h"
 
 #include <omp.h>
-#include <string.h>
 
 /* One item: the query heads that share a key head, or all heads where they mix. */
 struct item {

@@ -3,9 +3,7 @@
  * Linear recurrences as their equations, one key after the other, in double. */
 #include "variants/backends/recur.h"
 
-#include <math.h>
 #include <omp.h>
-#include <string.h>
 
 /* ---- the state of one sequence and head --------------------------------------------------- */
 

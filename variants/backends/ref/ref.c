@@ -6,9 +6,7 @@
 #include "ref.h"
 #include "variants/backends/recur.h"
 
-#include <math.h>
 #include <omp.h>
-#include <string.h>
 
 /* ---- dense products ----------------------------------------------------------------------- */
 

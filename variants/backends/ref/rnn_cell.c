@@ -3,8 +3,6 @@
  * The recurrent cells of the reference, forward and backward, written as their equations. */
 #include "ref.h"
 
-#include <math.h>
-
 const char *const rnn_cell_name[CELL_KINDS + 1] = {"rnn", "gru", "lstm", NULL};
 
 int rnn_cell_gates(enum rnn_cell_kind kind)

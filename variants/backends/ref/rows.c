@@ -4,8 +4,6 @@
  * whole rows. */
 #include "ref.h"
 
-#include <math.h>
-
 /* ---- softmax ------------------------------------------------------------------------------ */
 
 /* An empty row, or one whose scores are all -inf, has no distribution: zeros, lse = -inf. */

@@ -5,8 +5,6 @@
  * number. */
 #include "ref.h"
 
-#include <math.h>
-
 /* ---- softmax ------------------------------------------------------------------------------ */
 
 void softmax_grad_ref(const struct softmax_grad *o)

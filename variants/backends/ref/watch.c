@@ -6,8 +6,6 @@
 
 #include "ref.h"
 
-#include <string.h>
-
 /* Weights that `weigh` made add up to any number: what a query attends to is their shares. */
 static void share(double *p, int n)
 {

@@ -15,9 +15,7 @@
 #include "variants/backends/backend.h"
 #include "variants/backends/split.h"
 
-#include <math.h>
 #include <omp.h>
-#include <string.h>
 
 enum {
     TILE_ROWS = VEC_REGISTERS / 4,

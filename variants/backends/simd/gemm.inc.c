@@ -17,8 +17,6 @@
 #include "variants/backends/backend.h"
 #include "variants/backends/split.h"
 
-#include <stdint.h>
-
 /* Register budget: MR*NV accumulators + NV of B + 1 broadcast = 31 of 32, 15 of 16.
  *
  * Slivers of B pass by a block of A that stays in L2, MC x KC or MC x KB. Each block of k reads and

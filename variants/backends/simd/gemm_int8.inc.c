@@ -4,7 +4,6 @@
  * weight W [n,k], which read W in place. Rows are rounded here, as q8_round_row does it, bit for
  * bit. */
 #include <float.h>
-#include <math.h>
 
 enum { BLOCK_VECTORS = Q8_BLOCK / 2 / VL }; /* of pairs of int16 */
 

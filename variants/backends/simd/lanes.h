@@ -8,8 +8,6 @@
 #include "variants/backends/backend.h"
 #include "vec.h"
 
-#include <math.h>
-
 /* ---- act ---------------------------------------------------------------------------------- */
 
 /* X(kind) for every kind: each gets its own loops. */

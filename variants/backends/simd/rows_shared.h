@@ -8,9 +8,6 @@
 #include "variants/backends/split.h"
 #include "vec.h"
 
-#include <math.h>
-#include <stdint.h>
-
 typedef void rows_fn(const void *op, int first, int last);
 
 /* Run rows [0, rows) of n elements each. */

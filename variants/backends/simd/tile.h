@@ -7,9 +7,6 @@
 #include "narrow.h"
 #include "vec.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
 enum { TILE_COLS = 3 }; /* most vectors side by side */
 
 /* acc + x y, lane by lane, or with `pairs`, which needs VEC_BF16, both products of each lane. */

@@ -10,8 +10,6 @@
 
 #include "variants/base/elem.h"
 
-#include <stdint.h>
-
 /* UNROLL precedes a loop with constant bounds whose body indexes an array of registers, UNROLL4 a
  * short inner loop of any length. */
 #ifdef __clang__

@@ -3,8 +3,6 @@
  * The parts around the core of attention, backward: around.c in reverse. */
 #include "around.h"
 
-#include <string.h>
-
 void around_scores_grad(const struct part_call *all, const struct attn *a, struct attn_grad *d)
 {
     for (int i = 0; i < all->s->n_parts; i++) {

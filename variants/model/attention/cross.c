@@ -6,8 +6,6 @@
 #include "sublayer_attention.h"
 #include "variants/parts/linear.h"
 
-#include <string.h>
-
 void cross_params(const struct config *c, int ctx_width, const char *prefix, struct params *p)
 {
     project_params(&(struct sublayer){.c = c, .asks = true}, c->D, ctx_width, prefix, p);

@@ -16,9 +16,6 @@
 #include "head_capsules.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
-#include <string.h>
-
 static const double squash_eps = 1e-9;
 
 /* squash(x) = factor(|x|^2) x, and its slope by |x|^2 */

@@ -19,9 +19,6 @@
 #include "head_capsules.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Of one iteration: [D] mu, [D] var, [N] sum of log(var)/2, [N] z. Backward the same, of gradients,
  * without any in `spread`; those of beta stand behind. */
 struct gaussians {

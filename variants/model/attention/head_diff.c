@@ -12,9 +12,6 @@
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { LAMBDA_Q1, LAMBDA_K1, LAMBDA_Q2, LAMBDA_K2, NORM };
 /* [B,L,H,2 dh] of each softmax, and their difference; [B,K] rows of queries or keys; of backward:
  * values of the second, of norms. */

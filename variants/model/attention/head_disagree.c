@@ -12,7 +12,6 @@
 #include "variants/base/loops.h"
 
 #include <float.h>
-#include <math.h>
 
 enum { SUMS }; /* [B,L,dh] of the unit vectors of the heads of a row */
 

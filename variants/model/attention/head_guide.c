@@ -16,8 +16,6 @@
 #include "variants/parts/choice.h"
 
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 enum { SCORES, OUTPUT }; /* [B,H,L,K] and their gradient; [B,L,H,dv], which nothing reads */
 

@@ -9,8 +9,6 @@
  * or all heads of a row together (OLMo 2, arXiv:2501.00656). */
 #include "around.h"
 
-#include <string.h>
-
 enum { Q_WEIGHT, K_WEIGHT };
 enum { RAW_Q, RAW_K, STATS }; /* projections before the norm [B,L,H,dh] [B,K,Hkv,dh]; of backward */
 

@@ -7,8 +7,6 @@
 #include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
-#include <string.h>
-
 enum { RAW_V }; /* [B,K,Hkv,dh] before they are mixed */
 
 /* Is it not the first? */

@@ -5,8 +5,6 @@
  * input rows if they had to be copied together. */
 #include "sublayer_attention.h"
 
-#include <string.h>
-
 int attention_width(const struct config *c) { return c->qkv_map ? c->qkv_map->width(c) : c->D; }
 
 struct array attention_map_array(const struct sublayer *s, struct extent max)

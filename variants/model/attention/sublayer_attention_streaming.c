@@ -12,8 +12,6 @@
  * side: [q at its index, q at its slot] . [k, 0], or [0, k] for a sink. */
 #include "sublayer_attention.h"
 
-#include <string.h>
-
 /* Where each array of AT_SLOTS is. */
 struct slots {
     float *at_slot; /* [B,L,H,dh] queries at their slots */

@@ -5,8 +5,6 @@
 #include "sublayer_attention.h"
 #include "variants/parts/masks.h"
 
-#include <string.h>
-
 struct term_params attention_term_params(const struct sublayer *s)
 {
     return (struct term_params){s->model, s->state.attention.pos, s->attn_extra};

@@ -17,8 +17,6 @@
 #include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
-#include <string.h>
-
 /* Parameters before those of attention. */
 enum { C_IN, C_IN_BIAS, C_TAPS, C_OUT, C_OUT_BIAS, C_PARAMS };
 enum { AT_ROOM = AT_SLOTS + 1 };

@@ -11,8 +11,6 @@
 #include "around.h"
 #include "variants/parts/choice.h"
 
-#include <string.h>
-
 enum { MATRICES, GAMMA, GAMMA_BIAS, BETA, BETA_BIAS };
 enum { FILM }; /* [B,2,n] gamma and beta, or their gradients */
 

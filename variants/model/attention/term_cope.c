@@ -11,9 +11,6 @@
  * added to the scores per pair. */
 #include "around.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { X, BY_VECTOR, D_BY_VECTOR }; /* [L,all] and [L,n] of one head; of backward */
 
 struct cope {

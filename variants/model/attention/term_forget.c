@@ -10,8 +10,6 @@
 #include "sublayer_attention.h"
 #include "variants/parts/linear.h"
 
-#include <math.h>
-
 enum { F, F_BIAS };
 enum { FADE }; /* [B,K,H] y, of which log f = -log(1 + e^-y), or its gradient */
 

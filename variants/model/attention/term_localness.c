@@ -13,8 +13,6 @@
 #include "around.h"
 #include "variants/parts/choice.h"
 
-#include <math.h>
-
 enum { W, PLACE, WIDTH };
 
 enum localness { LOCAL_NONE, LOCAL_RELATIVE, LOCAL_PUBLISHED };

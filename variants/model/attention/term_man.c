@@ -11,8 +11,6 @@
  * share a row, on either side. */
 #include "sublayer_attention.h"
 
-#include <math.h>
-
 enum { OF_ROW, OF_DISTANCE, OF_HEAD };
 enum { D_ROW, D_HEAD_ROW }; /* of backward: [B,L] [B,H,L] factors of the gradients of rows */
 

@@ -18,8 +18,6 @@
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/model/sublayer/sublayer_seen.h"
 
-#include <string.h>
-
 enum { WEIGHT, BIAS };
 /* [B,H,L,all] scores that a convolution reads; [B,H,L] of a call for scores alone; of backward:
  * [B,L,H,dh], and values of that call. */

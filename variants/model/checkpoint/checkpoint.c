@@ -9,10 +9,6 @@
 #include "variants/parts/latent.h"
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- metadata ----------------------------------------------------------------------------- */
 
 /* The first error sticks; later reads do nothing. */

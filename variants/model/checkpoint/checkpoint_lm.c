@@ -7,8 +7,6 @@
 #include "variants/model/config/keys.h"
 #include "variants/model/lm/lm.h"
 
-#include <string.h>
-
 /* Keys that say more than one field, and where weights come from. All others are rows: of the model
  * (keys.h) and of its parts. */
 static const char *const further_keys[] = {

@@ -6,9 +6,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MAX_PAIRS = 256, TEXT = CHOICE_TEXT };
 _Static_assert((int)TEXT >= (int)MAX_ORDER, "orders are not cut");

@@ -3,9 +3,6 @@
  * The pseudo-inverse of a head's landmarks. */
 #include "nystrom_inverse.h"
 
-#include <math.h>
-#include <string.h>
-
 /* y = alpha op(x) op(z) + beta y, all [m,m]. */
 static void product(const struct nystrom_head *n, enum mm_form form, float *y, float alpha,
                     const float *x, const float *z, float beta)

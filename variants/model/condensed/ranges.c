@@ -4,9 +4,7 @@
 #include "ranges.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
 #include <omp.h>
-#include <string.h>
 
 /* Where row j of list l of key/value head h begins. */
 static float *row_at(const struct range_rows *p, int l, int b, int j, int h, int dh, int width)

@@ -7,10 +7,6 @@
 #include "variants/parts/masks.h"
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static bool has_gate(const struct config *c) { return c->gate != NULL; }
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
 static bool has_direction(const struct config *c)

@@ -16,10 +16,6 @@
 #include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 const char *const wiring_name[WIRING_COUNT + 1] = {
     "post",     "pre",  "reorder",  "rezero", "macaron_pre", "macaron_post",
     "parallel", "peri", "res_post", "admin",  NULL};

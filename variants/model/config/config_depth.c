@@ -6,8 +6,6 @@
 #include "exclusions.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 /* The letters of a layer: attention may come again, with the same weights. */
 static enum status check_subs(const struct config *c, struct err *e)
 {

@@ -6,9 +6,6 @@
 #include "choices.h"
 #include "keys.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { WORD = 64 };
 
 /* The next word of a control, or "" after the last. */

@@ -8,9 +8,6 @@
 #include "variants/parts/mem.h"
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static bool is_content(const struct config *c)
 {
     return c->mixer && !c->stack.n && c->mixer->content;

@@ -9,9 +9,6 @@
 #include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- rows --------------------------------------------------------------------------------- */
 
 /* What each part has of its own. */

@@ -7,8 +7,6 @@
 #include "keys.h"
 #include "settings.h"
 
-#include <stdio.h>
-
 const char *const skeleton_name[SKELETON_COUNT + 1] = {"own", "post", "llama", NULL};
 
 /* Keys of files, and values. `widths`: a feed-forward network of so many times the model's width. */

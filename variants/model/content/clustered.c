@@ -17,9 +17,7 @@
 
 #include "variants/model/attention/sublayer_attention.h"
 
-#include <math.h>
 #include <omp.h>
-#include <string.h>
 
 struct clustered {
     int clusters, bits, lloyd, top;

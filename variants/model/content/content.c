@@ -14,10 +14,7 @@
 #include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
 
-#include <math.h>
 #include <omp.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- parameters --------------------------------------------------------------------------- */
 

@@ -6,9 +6,6 @@
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/linear.h"
 
-#include <math.h>
-#include <string.h>
-
 /* d_q += (d_k - (d_k . k) k) / |q|, k = q/|q|, for one head of one row. */
 static void unit_grad(float *d_q, const float *d_k, const float *q, int n)
 {

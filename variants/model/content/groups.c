@@ -5,7 +5,6 @@
 
 #include <limits.h>
 #include <omp.h>
-#include <string.h>
 
 /* ---- work space --------------------------------------------------------------------------- */
 

@@ -12,10 +12,7 @@
 
 #include "variants/model/attention/sublayer_attention.h"
 
-#include <math.h>
 #include <omp.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum lazy { LAZY_MEAN, LAZY_CUMSUM, LAZY_CUMMEAN };
 struct informer {

@@ -15,10 +15,7 @@
 #include "groups.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
 #include <omp.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char *const form_name[] = {"exact", "chunked", NULL};
 

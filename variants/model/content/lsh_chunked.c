@@ -17,10 +17,6 @@
 #include "lsh.h"
 #include "plain.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const double LONELY = -5e4;
 
 /* A thread's: rows of one head in the order of each round [R,L] and the place of each [R,L]; the

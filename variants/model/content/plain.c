@@ -3,8 +3,6 @@
  * Attention row by row. */
 #include "plain.h"
 
-#include <math.h>
-
 double plain_probs(const struct plain_row *r)
 {
     const struct attn *const a = r->a;

@@ -14,9 +14,6 @@
 #include "groups.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 static const char *const route_name[] = {"nearest", "topk", NULL};
 static const char *const norm_name[] = {"l2", "ln", NULL};
 

@@ -7,9 +7,6 @@
 #include "plain.h"
 #include "routing.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* A thread's: the nearness of each row, rows in order of it, who is taken as query and as key, one
  * list of keys and its probabilities; how often each query of a head is taken. */
 struct room {

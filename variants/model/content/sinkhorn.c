@@ -28,7 +28,6 @@
 #include "variants/model/attention/sublayer_attention.h"
 
 #include <omp.h>
-#include <string.h>
 
 static const char *const form_name[] = {"raw", "log_relu", NULL};
 

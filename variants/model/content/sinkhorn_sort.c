@@ -4,9 +4,6 @@
  * back. */
 #include "sinkhorn.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- forward --------------------------------------------------------------------- */
 
 static int known(const struct sorting *t, int u) { return sources(t->n->s->c, u, t->n->a.L); }

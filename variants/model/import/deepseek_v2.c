@@ -5,9 +5,6 @@
  * transformers compute differently, a model is refused. */
 #include "llama.h"
 
-#include <math.h>
-#include <string.h>
-
 static const struct alias aliases[] = {{"n_routed_experts", "num_experts"}, {0}};
 
 #define ATTENTION(name, in) .ours = "layers.*.attn." name, .published = "layers.*.self_attn." in

@@ -5,8 +5,6 @@
  * qwen3_moe (2025, arXiv:2505.09388); and what their relatives share with them. */
 #include "llama.h"
 
-#include <string.h>
-
 const struct alias experts_aliases[] = {{"num_experts", "num_local_experts"}, {0}};
 
 /* Of experts, which feed-forward networks of gated units share with them. */

@@ -7,9 +7,6 @@
 #include "fla.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- tensors ------------------------------------------------------------------------------ */
 
 #define BLOCK                                                                                      \

@@ -6,8 +6,6 @@
  * another base of rotation in layers with a window. */
 #include "llama.h"
 
-#include <math.h>
-
 /* clang-format off */
 static const struct tensor_row tensors[] = {
     {.ours = "embed", .published = "embed_tokens"},

@@ -5,10 +5,6 @@
 
 #include "variants/base/gguf.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define COUNT "split.count"
 #define NUMBER "split.no" /* from 0 */
 #define TENSORS "split.tensors.count"

@@ -8,11 +8,6 @@
 #include "gguf_rope.h"
 #include "model_type.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- tensors ------------------------------------------------------------------------------ */
 
 /* Axes of length 1, and of groups, stand otherwise in the folder. */

@@ -3,8 +3,6 @@
  * Families of GGUF files, which are rows of names (gguf_names.h). */
 #include "gguf_names.h"
 
-#include <string.h>
-
 /* Of most families. */
 #define ENDS                                                                                       \
     {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, { "output", "lm_head" }

@@ -8,10 +8,6 @@
  * Published models have low 1 and high 4, and c and s follow from the divisors d. */
 #include "gguf_rope.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define PI 3.14159265358979323846
 
 static const double LOW = 1, HIGH = 4;

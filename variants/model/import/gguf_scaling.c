@@ -4,8 +4,6 @@
  * here (gguf_rope.h). */
 #include "gguf_rope.h"
 
-#include <string.h>
-
 #define SCALING "rope.scaling."
 #define SCALE_LINEAR "rope.scale_linear" /* in older files, the factor */
 #define ORIGINAL "original_max_position_embeddings"

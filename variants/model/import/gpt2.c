@@ -5,8 +5,6 @@
  * queries, keys and values side by side. */
 #include "model_type.h"
 
-#include <math.h>
-
 #define QKV(name, nth)                                                                             \
     {                                                                                              \
         .ours = "layers.*.attn." name, .published = "h.*.attn.c_attn", .layout = LAYOUT_COLUMNS,   \

@@ -4,8 +4,6 @@
  * layer, biases everywhere, and experts of clamped gated units, whose router has a bias, too. */
 #include "llama.h"
 
-#include <string.h>
-
 /* clang-format off */
 static const struct tensor_row tensors[] = {
     {.ours = "embed", .published = "embed_tokens"},

@@ -5,9 +5,6 @@
 
 #include "mxfp4.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Of the published tensor. */
 static int parts_of(const struct tensor_row *row)
 {

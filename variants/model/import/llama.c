@@ -6,9 +6,6 @@
  * these over all heads of a row, and the output of each sub-layer in place of its input. */
 #include "llama.h"
 
-#include <math.h>
-#include <string.h>
-
 /* clang-format off */
 static const struct tensor_row tensors[] = {
     {.ours = "embed", .published = "embed_tokens"},

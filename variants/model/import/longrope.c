@@ -4,9 +4,6 @@
  * each pair, in two lists, for texts up to the length of the training and beyond. */
 #include "longrope.h"
 
-#include <math.h>
-#include <stdio.h>
-
 #define SHORT "short_factor"
 #define LONG "long_factor"
 #define FACTOR "factor"

@@ -3,9 +3,6 @@
  * mamba2 (Dao and Gu 2024, arXiv:2405.21060): layers of one sub-layer, a recurrence. */
 #include "llama.h"
 
-#include <math.h>
-#include <string.h>
-
 #define MIXER(name, in)                                                                            \
     {                                                                                              \
         .ours = "layers.*.attn." name, .published = "layers.*.mixer." in                           \

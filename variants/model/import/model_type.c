@@ -3,10 +3,6 @@
  * What families share: the list of them, and names of tensors, ours and published, by their rows. */
 #include "model_type.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define X(name) &model_type_##name,
 static const struct model_type *const model_types[] = {MODEL_TYPES(X)};
 #undef X

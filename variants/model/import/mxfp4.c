@@ -5,9 +5,6 @@
 
 #include "variants/base/tensor_blocks.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { BLOCK = 32, BYTES = BLOCK / 2, BIAS = 127, NO_NUMBER = 255 };
 
 int mxfp4_shape(int64_t shape[TENSOR_RANK], const struct param *w, int parts)

@@ -13,10 +13,6 @@
 #include "variants/model/lm/lm.h"
 #include "word_norm.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -8,9 +8,6 @@
 #include "llama.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Rows of queries, keys and values of a recurrent layer. */
 static int64_t rows_before(const struct config *c, int part)
 {

@@ -7,9 +7,6 @@
 #include "llama.h"
 #include "longrope.h"
 
-#include <math.h>
-#include <string.h>
-
 #define OLD "rope_scaling"
 #define NEW "rope_parameters"
 #define BASE "rope_theta"

@@ -6,9 +6,6 @@
 #include "fla.h"
 #include "shards.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* x_r, x_w, ..: a row of ours each. */
 static int64_t shift_before(const struct config *c, int part) { return part; }
 

@@ -5,7 +5,6 @@
  * what a model was trained with, may do what we would not. */
 #include "model_type.h"
 
-#include <string.h>
 #include <strings.h>
 
 /* Words of which keys are made that change the arithmetic in some published model. */

@@ -5,8 +5,6 @@
 
 #include "model_type.h"
 
-#include <string.h>
-
 /* Does this model tie what the row stands for? */
 static bool is_tied(const struct published *p, const struct tensor_row *row, int layer,
                     const char *rest)

@@ -5,8 +5,6 @@
  * layers, memories that begin empty, and the rows of clusters from the last to the first. */
 #include "model_type.h"
 
-#include <math.h>
-
 static const struct tensor_row tensors[] = {
     {.ours = "embed.*", .published = "word_emb.emb_layers.*"},
     {.ours = "embed_proj.*", .published = "word_emb.emb_projs.*"},

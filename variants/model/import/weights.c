@@ -5,8 +5,6 @@
 
 #include "variants/base/gguf.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <xxhash.h>
 
 enum status weights_open(struct weights *w, const char *path, struct err *e)

@@ -5,9 +5,6 @@
 
 #include "model_type.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 static bool is_normed(const struct published *p, const struct tensor_row *row)
 {
     return row->normed && p->norms_words;

@@ -4,10 +4,6 @@
 #include "dense_layers.h"
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Where a model has an order of its own, a sub-layer is no layer. */
 bool dense_layers_possible(const struct config *c)
 {

@@ -6,10 +6,6 @@
 #include "variants/model/content/content.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 /* ---- binding ------------------------------------------------------------------------------ */
 
 enum status sublayers_bind(struct sublayers *s, const struct engine *g, const struct params *p,

@@ -11,10 +11,6 @@
 #include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const struct letter {
     char letter;
     const struct sublayer_kind *kind;

@@ -14,8 +14,6 @@
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 
-#include <string.h>
-
 static void add_rows(float *dst, const float *x, int n)
 {
     for (int e = 0; e < n; e++)

@@ -5,9 +5,6 @@
 #include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- clusters ----------------------------------------------------------------------------- */
 
 static bool one_table(const struct config *c) { return c->adaptive.div == 1; }

@@ -4,8 +4,6 @@
 #include "adaptive.h"
 #include "variants/parts/linear.h"
 
-#include <string.h>
-
 /* dW [n,width] += d^T z over `rows` rows, d having ld floats a row. */
 static void weight_grad(const struct engine *g, float *grad, int n, int width, const float *d,
                         int ld, const float *z, int rows)

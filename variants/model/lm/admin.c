@@ -4,8 +4,6 @@
 #include "admin.h"
 #include "encoder.h"
 
-#include <math.h>
-
 static void fill(const struct param *omega, float value)
 {
     for (size_t i = 0; i < omega->n; i++)

@@ -7,10 +7,6 @@
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 static bool has_losses(const struct config *c) { return c->aux_layers || c->aux_targets > 1; }
 
 /* ---- classifiers ---------------------------------------------------------------------------- */

@@ -11,8 +11,6 @@
 #include "lm.h"
 #include "variants/base/loops.h"
 
-#include <string.h>
-
 struct blend {
     struct sublayers *sublayers;
     const struct param *weight; /* [N+1] */

@@ -27,9 +27,6 @@
 #include "variants/base/loops.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- binding ------------------------------------------------------------------------------ */
 
 static bool has_steps(const struct config *c) { return c->steps > 0; }

@@ -10,8 +10,6 @@
 #include "lm.h"
 #include "variants/base/loops.h"
 
-#include <string.h>
-
 enum status depth_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     struct depth *const d = m->drive_data;

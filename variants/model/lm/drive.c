@@ -4,8 +4,6 @@
 #include "drive.h"
 #include "lm.h"
 
-#include <math.h>
-
 static const struct drive *const drives[] = {&drive_depth,    &drive_blend, &drive_exit,
                                              &drive_feedback, &drive_slots, &drive_encoder,
                                              &drive_auxiliary};

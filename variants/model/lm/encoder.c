@@ -7,9 +7,6 @@
 #include "variants/model/config/config_depth.h"
 #include "variants/parts/norm.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- declaration --------------------------------------------------------------------------- */
 
 static bool has_encoder(const struct config *c) { return c->enc_layers > 0; }

@@ -7,9 +7,6 @@
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 
-#include <math.h>
-#include <string.h>
-
 static size_t stream(const struct early_exit *t)
 {
     return (size_t)t->sublayers->max.B * (size_t)t->sublayers->max.L * (size_t)t->c->D;

@@ -7,9 +7,6 @@
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/norm.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- declaration and binding ---------------------------------------------------------------- */
 
 static bool feeds_back(const struct config *c) { return c->feedback.on; }

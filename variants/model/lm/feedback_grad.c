@@ -8,8 +8,6 @@
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/norm.h"
 
-#include <string.h>
-
 static size_t store_floats(const struct feedback *t)
 {
     return (size_t)t->max.B * (size_t)t->keys->cap * (size_t)t->keys->n;

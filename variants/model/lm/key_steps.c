@@ -3,8 +3,6 @@
  * Steps of keys. */
 #include "key_steps.h"
 
-#include <math.h>
-
 enum { LARGEST = 127 };
 
 /* Of one head of a row. */

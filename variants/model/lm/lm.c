@@ -11,9 +11,6 @@
 #include "variants/parts/mem.h"
 #include "variants/parts/norm.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- declaration -------------------------------------------------------------------------- */
 
 enum status lm_init(struct lm *m, const struct config *c, struct err *e)

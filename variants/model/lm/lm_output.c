@@ -6,9 +6,6 @@
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
-#include <math.h>
-#include <string.h>
-
 int lm_block(const struct lm *m, int rows)
 {
     return m->block && !m->drive->heads && lm_has_logits(m) ? min_int(m->block, rows) : rows;

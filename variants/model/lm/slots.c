@@ -6,9 +6,6 @@
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
-#include <math.h>
-#include <string.h>
-
 static bool has_slots(const struct config *c) { return c->slots.n > 0; }
 
 static enum status add_params(struct lm *m, struct err *e)

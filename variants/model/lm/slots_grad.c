@@ -6,9 +6,6 @@
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- binding -------------------------------------------------------------------------------- */
 
 static int entries(const struct slots *t) { return t->c->slots.replay + 1; }

@@ -12,8 +12,6 @@
 #include "slots.h"
 #include "variants/parts/linear.h"
 
-#include <string.h>
-
 enum { M_1 = 1, M_B1, M_2, M_B2 };
 
 void slots_mean_params(const struct config *c, struct params *p)

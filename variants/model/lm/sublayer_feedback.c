@@ -10,8 +10,6 @@
 #include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
 
-#include <string.h>
-
 enum { F_Q, F_O, F_LSE }; /* [B,H,dh] [B,H,dh] [B,H] */
 enum { F_D_Q, F_D_O, F_D_K, F_D_V, F_D_TABLES };
 

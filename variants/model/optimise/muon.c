@@ -4,9 +4,6 @@
 #include "muon.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
-#include <string.h>
-
 const char *const muon_scale_name[] = {"adamw", "shape", NULL};
 
 /* One map of a parameter: W [rows,columns], W = data + i * rows * columns. */

@@ -4,10 +4,6 @@
 #include "optimizer.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 const char *const optimizer_name[] = {"adamw", "muon", NULL};
 
 static bool by_muon(const struct optimizer *o, const struct param *p)

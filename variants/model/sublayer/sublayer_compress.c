@@ -12,8 +12,6 @@
  * Rows are compressed in the forward pass of the segment and moved when it is committed. */
 #include "sublayer_compress.h"
 
-#include <string.h>
-
 bool compresses(const struct sublayer *s) { return s->compressed.most > 0; }
 
 void compressed_params(const struct config *c, const char *prefix, struct params *p)

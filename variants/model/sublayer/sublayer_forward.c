@@ -20,8 +20,6 @@
 #include "variants/base/loops.h"
 #include "variants/parts/norm.h"
 
-#include <string.h>
-
 const char *const mem_kind_name[MEM_KIND_COUNT + 1] = {"",          "hidden", "kv",
                                                        "recompute", "state",  NULL};
 

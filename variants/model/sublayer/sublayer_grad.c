@@ -9,8 +9,6 @@
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
-#include <string.h>
-
 /* ---- from the stream to f ----------------------------------------------------------------- */
 
 /* d from the gradient of gate(x, relu(y)) to that of x; d_y to that of y before its ReLU. */

@@ -6,8 +6,6 @@
 #include "sublayer_rnn.h"
 #include "variants/parts/linear.h"
 
-#include <string.h>
-
 /* Gradients of one step: for the x and the h side of its gates, [B,L,G D] both. */
 struct sides {
     float *x, *h;

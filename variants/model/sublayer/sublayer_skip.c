@@ -5,8 +5,6 @@
 #include "sublayer_inner.h"
 #include "variants/base/loops.h"
 
-#include <math.h>
-
 enum { WEIGHT, BIAS };
 
 void skip_params(const struct config *c, const char *prefix, struct params *p)

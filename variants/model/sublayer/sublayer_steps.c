@@ -9,10 +9,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 /* Its arrays; the second is one for all layers. Where rows of memory stand in front of each
  * sequence, ROWS are all of them without gaps, and RESULT those of the result that are new. */
 enum { VALUES, FIRST, ROWS, RESULT, PAIRS };

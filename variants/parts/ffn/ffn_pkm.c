@@ -18,8 +18,6 @@
 #include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 struct pkm {
     int heads, keys, half, top;
     bool ln;

@@ -38,7 +38,6 @@
 #include "variants/parts/parts.h"
 
 #include <float.h>
-#include <string.h>
 
 bool moe_in_groups(const struct config *c) { return c->ffn == &ffn_proto; }
 bool moe_by_token(const struct config *c) { return c->ffn == &ffn_hash; }

@@ -4,8 +4,6 @@
  * capacity is first come, first served. */
 #include "moe.h"
 
-#include <string.h>
-
 /* ---- work space --------------------------------------------------------------------------- */
 
 size_t moe_most_places(const struct config *c, int rows)

@@ -4,8 +4,6 @@
  * section 3.5), or a learned table added to the input of every layer (Al-Rfou et al. 2018). */
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 const struct pos pos_none = {.name = "none", .by_steps = true};
 
 void sinusoid_row(float *row, int D, int64_t position, enum sinusoid order)

@@ -5,8 +5,6 @@
 #include "pos_bias.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 /* 2^(-8(h+1)/H) if H is a power of two. Otherwise the slopes for P heads, P the power of two below
  * H, then every second one of those for 2P heads, steepest first. */
 double alibi_slope(int h, int H)

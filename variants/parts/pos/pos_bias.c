@@ -3,8 +3,6 @@
  * Tables of biases by distance: their storage. Each scheme fills its own. */
 #include "pos_bias.h"
 
-#include <string.h>
-
 size_t bias_floats(const struct config *c, int R)
 {
     return (size_t)c->H * (size_t)(c->causal ? R : 2 * R - 1);

@@ -5,8 +5,6 @@
  * tables. */
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 enum { RADIUS, FREQUENCY, PHASE };
 
 static void complex_params(const struct config *c, struct params *p)

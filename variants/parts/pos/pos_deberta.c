@@ -6,8 +6,6 @@
  * sees it, have one each in both. */
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 enum { EMBED, POS_K, POS_Q, POS_Q_BIAS };
 
 enum { P2C_PAPER, P2C_CODE };

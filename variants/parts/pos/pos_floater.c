@@ -15,9 +15,6 @@
 #include "variants/base/loops.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { START, W_IN, W_TIME, B_IN, W_OUT, B_OUT };
 enum { STAGES = 4 };
 

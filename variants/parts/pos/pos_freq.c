@@ -4,8 +4,6 @@
  * They begin as those of Vaswani et al. 2017. */
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 static void freq_params(const struct config *c, struct params *p)
 {
     params_vector(p, INIT_FREQUENCIES, 0, c->D / 2, "pos.", "freq");

@@ -5,8 +5,6 @@
 #include "pos_bias.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 enum { GAUSS_W, GAUSS_B };
 static const float LEAST = 1e-4f, INIT_W = 0.1f;
 /* Published as 0, where the absolute value has no derivative: a little below it. */

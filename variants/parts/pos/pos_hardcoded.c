@@ -6,9 +6,6 @@
 #include "pos_bias.h"
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { MAX_CENTRES = 8 };
 struct hardcoded {
     int n;

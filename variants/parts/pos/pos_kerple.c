@@ -5,8 +5,6 @@
 #include "pos_bias.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 enum { KERPLE_A, KERPLE_B };
 static const float LEAST = 1e-2f, INIT_BELOW = 2;
 

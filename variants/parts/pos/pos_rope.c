@@ -20,8 +20,6 @@
 #include "variants/parts/latent.h"
 #include "variants/parts/rotary.h"
 
-#include <math.h>
-
 enum { STRETCH = 128 }; /* positions in the table */
 
 #define PI 3.14159265358979323846

@@ -7,8 +7,6 @@
 #include "pos_bias.h"
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 static const struct choice t5_choices[] = {
     T5_CHOICES(struct t5, , "t5", NULL) ROW_FLAG(
         struct t5, shared, "t5_share", "1: one table for all layers", .key = "share_attn_bias",

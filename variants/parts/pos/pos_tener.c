@@ -10,8 +10,6 @@
  * k . R[dist] and has -dist in the query's term: tener_kr, tener_sign. */
 #include "variants/parts/parts.h"
 
-#include <math.h>
-
 enum { TENER_U, TENER_V };
 enum tener_sign { SIGN_PAPER, SIGN_CODE };
 static const char *const sign_name[] = {"paper", "code", NULL};

@@ -7,8 +7,6 @@
 #include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
-#include <string.h>
-
 enum { POS, LN_WEIGHT, LN_BIAS, UQ, UK, REL_BIAS };
 
 struct tupe {

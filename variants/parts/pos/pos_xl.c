@@ -5,9 +5,6 @@
  * R[c], so the table ends there: the clipping of `struct attn`. */
 #include "variants/parts/parts.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* Layer parameters; u and v come last because a model may share one pair instead, and one or both
  * may be off: terms (c) and (d) of the paper's equation. */
 enum { WR, UV };

@@ -9,7 +9,6 @@
 #include "variants/backends/split.h"
 
 #include <omp.h>
-#include <string.h>
 
 enum { CHANNELS = 64 }; /* most of a block: its states stay in L1 */
 

@@ -18,9 +18,7 @@
 #include "variants/backends/simd/tile.h"
 #include "variants/backends/split.h"
 
-#include <math.h>
 #include <omp.h>
-#include <string.h>
 
 enum {
     CHUNK = 16, /* keys */

@@ -7,7 +7,6 @@
 #include "variants/backends/simd/simd.h"
 #include "variants/backends/split.h"
 
-#include <math.h>
 #include <omp.h>
 
 enum {

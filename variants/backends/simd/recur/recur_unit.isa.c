@@ -8,7 +8,6 @@
 #include "variants/backends/split.h"
 
 #include <omp.h>
-#include <string.h>
 
 enum { HEADS = 128, AHEAD = 8 }; /* most of a block; rows that are fetched before their use */
 
