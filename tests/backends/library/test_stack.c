@@ -12,8 +12,10 @@
 
 TestSuite(library_stack, .timeout = 240);
 
-/* Long enough for blocks of every kernel: 256 keys, 512 columns of a product. */
-enum { L = 520, H = 2, DH = 64, N = L * H * DH, OTHERS = 4 << 20, GUARD = 4096, STACK = 128 << 10 };
+/* Long enough for blocks of every kernel: 256 keys, 512 columns of a product; of queries and of a state's
+ * steps, 64. */
+enum { K = 520, L = 136, H = 2, DH = 64, N = K * H * DH };
+enum { OTHERS = 4 << 20, GUARD = 4096, STACK = 128 << 10 };
 
 enum kind { PLAIN, REL_K, REL_Q, MIXED, FEW, DELTA, DECAYING, KINDS };
 static const char *const kind_name[] = {"plain", "rel_k", "rel_q",   "mixed",
@@ -47,7 +49,7 @@ static void attend(struct call *c, struct ba_engine *engine, const struct operan
                                    .B = 1,
                                    .H = H,
                                    .L = queries,
-                                   .M = L - queries,
+                                   .M = K - queries,
                                    .dh = DH,
                                    .causal = 1,
                                    .q = x->q,
@@ -55,7 +57,7 @@ static void attend(struct call *c, struct ba_engine *engine, const struct operan
                                    .v = x->v,
                                    .o = c->out,
                                    .lse = x->lse,
-                                   .R = c->kind == REL_K || c->kind == REL_Q ? L : 0,
+                                   .R = c->kind == REL_K || c->kind == REL_Q ? K : 0,
                                    .rel_k = c->kind == REL_K || c->kind == REL_Q ? x->table : NULL,
                                    .rel_q = c->kind == REL_Q ? x->table : NULL,
                                    .mix_logits = c->kind == MIXED ? x->mix : NULL,
