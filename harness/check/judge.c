@@ -372,6 +372,23 @@ static double flop_of(const struct judge *j, const struct trial *t)
 }
 
 /* After timing: new numbers at the same addresses. */
+/* What has to be read: operands of every kind of call. */
+static double bytes_of(const struct judge *j, const struct trial *t)
+{
+    const struct attn *const a = &t->attn.a;
+    const struct recur *const r = &t->a.recur;
+
+    switch (j->of->function) {
+    case BK_LINEAR:
+        return 4.0 * t->a.gemm.k * (t->a.gemm.m + t->a.gemm.n);
+    case BK_ATTENTION_FORWARD:
+    case BK_ATTENTION_BACKWARD:
+        return 4.0 * a->B * (attn_keys(a) * a->Hkv * (a->dh + attn_dv(a)) + a->L * a->H * a->dh);
+    default:
+        return 4.0 * r->B * r->L * r->Hs * (r->dk + r->dv);
+    }
+}
+
 static void check_renewed(struct judge *j, struct trial *t, float *const *out)
 {
     float *const first = need_room(t->out[0].n, sizeof(*first));
@@ -443,7 +460,8 @@ static void large_case(struct judge *j, int at)
         check_renewed(j, t, out);
         if (varies(j, t, out))
             j->say(j->arg, "varies", j->of->name);
-        snprintf(text, sizeof(text), "%.17g %s", flop_of(j, t) / same[0] * 1e9, j->of->name);
+        snprintf(text, sizeof(text), "%.17g %.17g %.17g %s", flop_of(j, t), bytes_of(j, t),
+                 same[0] * 1e-9, j->of->name);
         j->say(j->arg, "rate", text);
     }
     trial_free(t);

@@ -13,7 +13,7 @@ enum { JUDGE_CASES = 200 }; /* of each function, at most */
  *   kernel   NAME@VERSION
  *   now      what is about to run; "edge ": results end at a page that cannot be touched
  *   ran      how many cases of a function
- *   rate     FLOP_PER_S FUNCTION
+ *   rate     FLOP BYTES SECONDS FUNCTION
  *   varies   FUNCTION
  *   TRAP     a trap of docs/kernels.md, with '_' for its blank: the evidence */
 typedef void judge_said(void *arg, const char *what, const char *text);

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "harness/plan/lookup.h"
 #include "harness/util/text_table.h"
+#include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
 #include "variants/backends/outside.h"
 
@@ -60,7 +61,8 @@ struct verdict {
     struct text_table table;
     bool bad[ANSWERS], ended;
     char kernel[192], now[256], ran[512], varies[256];
-    double peak; /* flop/s, 0 = not known */
+    struct peaks peaks; /* 0 = not known */
+    struct topo_facts facts;
 };
 
 static void add(struct verdict *v, enum answer a, const char *is, const char *trap,
@@ -83,16 +85,25 @@ static void fall(struct verdict *v, const char *trap, const char *evidence)
         }
 }
 
+/* "FLOP BYTES SECONDS FUNCTION" against the machine. */
 static void take_rate(struct verdict *v, const char *text)
 {
-    char *name;
-    const double rate = strtod(text, &name), share = rate / v->peak;
-    char evidence[160];
+    char *at, evidence[256];
+    const double flop = strtod(text, &at), bytes = strtod(at, &at), s = strtod(at, &at);
+    const char *level;
+    const double read = peaks_read_s(&v->peaks, &v->facts, bytes, &level) / s;
+    double peak = 0;
 
-    snprintf(evidence, sizeof(evidence), "%s: %.3g GFLOP/s", name + 1, rate * 1e-9);
-    if (v->peak > 0)
-        text_append(evidence, sizeof(evidence), ", %.2g %% of the measured peak", 100 * share);
-    if (v->peak > 0 && share > 1.05)
+    for (int i = 0; i < ISA_COUNT; i++)
+        peak = fmax(peak, v->peaks.flops[i]);
+    snprintf(evidence, sizeof(evidence), "%s: %.3g GFLOP/s", at + 1, flop / s * 1e-9);
+    if (peak > 0)
+        text_append(evidence, sizeof(evidence), ", %.2g %% of the measured peak",
+                    100 * flop / s / peak);
+    if (read > 0)
+        text_append(evidence, sizeof(evidence), "; reads %s, %.2g %% of the bandwidth of %s",
+                    units_bytes(bytes).s, 100 * read, level);
+    if (fmax(read, peak > 0 ? flop / s / peak : 0) > 1.05)
         fall(v, "too_fast", evidence);
     else
         add(v, FAST, "yes", "", evidence);
@@ -128,23 +139,22 @@ static void take_end(struct verdict *v, enum status st, const struct err *e)
     v->ended = true;
 }
 
-/* A busy machine may have none. */
-static double measured_peak(const struct child_setup *setup, int threads)
+static void measure_peaks(struct verdict *v, const struct child_setup *setup, int threads)
 {
     const double seconds = 0.05; /* of multiply-adds alone */
     int *const cpus = need_room((size_t)threads, sizeof(*cpus));
     struct topo *topo = NULL;
-    struct peaks peaks;
-    double most = 0;
 
-    if (topo_open(&topo, NULL, NULL) == OK &&
-        topo_plan(topo, "compact", threads, cpus, NULL) == OK &&
-        peaks_measure(setup, threads, cpus, cpu_isa(), seconds, &peaks, NULL) == OK)
-        for (int i = 0; i < ISA_COUNT; i++)
-            most = fmax(most, peaks.flops[i]);
+    if (topo_open(&topo, NULL, NULL) == OK) {
+        topo_facts(topo, &v->facts);
+        if (topo_plan(topo, "compact", threads, cpus, NULL) != OK ||
+            peaks_measure(setup, threads, cpus, cpu_isa(), seconds, &v->peaks, NULL) != OK)
+            v->peaks = (struct peaks){0};
+        if (v->peaks.busy > 0) /* what was read then is too little */
+            v->peaks.l1 = v->peaks.l2 = v->peaks.l3 = v->peaks.dram = 0;
+    }
     topo_close(topo);
     free(cpus);
-    return most;
 }
 
 /* In the order of the answers. */
@@ -190,7 +200,7 @@ static enum status judge_in_child(struct verdict *v, const struct options *o, st
 
     setup.patience_s = outside_patience_s(o->words.v[0]);
     if (st == OK) {
-        v->peak = measured_peak(&setup, threads);
+        measure_peaks(v, &setup, threads);
         st = child_begin(&child, &setup, &request_judge, line, e);
     }
     if (st == OK) {

@@ -280,3 +280,25 @@ enum status peak_run_in_process(const struct topo *t, int threads, const int *cp
     arena_release(&a);
     return st;
 }
+
+double peaks_read_s(const struct peaks *p, const struct topo_facts *t, double bytes,
+                    const char **level)
+{
+    const struct {
+        const char *name;
+        double rate, size;
+    } of[] = {{"L1", p->l1, p->threads * (double)t->l1d_bytes},
+              {"L2", p->l2, p->threads * (double)t->l2_bytes},
+              {"L3", p->l3, (double)t->l3_bytes * t->l3_count},
+              {"memory", p->dram, INFINITY}};
+    double s = 0;
+
+    *level = "";
+    for (size_t i = 0; i < ARRAY_LEN(of); i++)
+        if (of[i].rate > 0 && bytes > 0) {
+            *level = of[i].name;
+            s += fmin(bytes, of[i].size) / of[i].rate;
+            bytes -= fmin(bytes, of[i].size);
+        }
+    return s;
+}

@@ -27,6 +27,11 @@ struct peaks {
 enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus, double seconds,
                                 struct peaks *out, struct err *e);
 
+/* The least seconds for reading `bytes` again and again: each level holds what it can of them. *level: the
+ * last one that is needed, "" without a measured one. */
+double peaks_read_s(const struct peaks *p, const struct topo_facts *t, double bytes,
+                    const char **level);
+
 /* ---- the loops, one file per instruction set ------------------------------------------------ */
 
 enum { PEAK_READ_STEP = 512 }; /* bytes; read() takes multiples of it */

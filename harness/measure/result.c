@@ -146,22 +146,6 @@ static enum isa isa_of(const char *name)
     return i < 0 ? ISA_BASE : (enum isa)i;
 }
 
-/* The least seconds for reading `bytes` again and again: each level holds what it can of them. */
-static double least_read_s(const struct peaks *p, const struct topo_facts *t, double bytes)
-{
-    const double rate[] = {p->l1, p->l2, p->l3, p->dram};
-    const double size[] = {p->threads * (double)t->l1d_bytes, p->threads * (double)t->l2_bytes,
-                           (double)t->l3_bytes * t->l3_count, INFINITY};
-    double s = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(rate); i++)
-        if (rate[i] > 0) {
-            s += fmin(bytes, size[i]) / rate[i];
-            bytes -= fmin(bytes, size[i]);
-        }
-    return s;
-}
-
 void result_judge(struct result *r, const struct roofline *y)
 {
     enum { PACK = 32 }; /* numbers of the narrow types that share a scale */
@@ -174,7 +158,8 @@ void result_judge(struct result *r, const struct roofline *y)
     const double flops = y->peaks->flops[isa_of(r->report.isa_used)];
     /* What is read takes part in a multiply-add: masks, experts and clusters leave out the rest. */
     const double read = r->report.flop / 2 * (double)elem_row_bytes(elem, PACK) / PACK;
-    const double read_s = least_read_s(y->peaks, y->caches, fmin(r->report.bytes, read));
+    const char *level;
+    const double read_s = peaks_read_s(y->peaks, y->caches, fmin(r->report.bytes, read), &level);
     const double compute_s = elem == ELEM_F32 && flops > 0 ? r->report.flop / flops : 0;
     const double share = fmax(read_s, compute_s) * 1e9 / r->sum.median;
     if (!(share > certain))
