@@ -30,13 +30,7 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct numbers *)numbers = (struct numbers){.tree = 8};
-}
-
-static const struct part_numbers tree_numbers = {choices, NUMBERS_SIZE(struct numbers), usual,
-                                                 NULL};
+static const struct part_numbers tree_numbers = {choices, PRESET(struct numbers, .tree = 8)};
 
 static int newest(const struct config *c)
 {

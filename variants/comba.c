@@ -33,12 +33,7 @@ static void build(struct steps *t)
     mix_output(t, step_recur(t, r));
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers, (struct mix){.conv_width = 4, .gate_tau = 1, .beta_max = 1});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(.conv_width = 4);
 const struct mixer mixer_comba = {
     .name = "comba", .numbers = &numbers, .kind = &sublayer_steps, .gated = true, .build = build};
 

@@ -75,14 +75,8 @@ static void build_gated(struct steps *t)
     build_from(t, r);
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers,
-              (struct mix){
-                  .conv_width = 4, .delta_steps = 2, .gate_tau = 1, .beta_max = 2, .writes = true});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers =
+    MIX_NUMBERS(.conv_width = 4, .delta_steps = 2, .beta_max = 2, .writes = true);
 const struct mixer mixer_deltaproduct = {.name = "deltaproduct",
                                          .numbers = &numbers,
                                          .kind = &sublayer_steps,

@@ -25,11 +25,6 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct etc *)numbers = (struct etc){.global = 16};
-}
-
 static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
     if (c->window < 1)
@@ -38,7 +33,7 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-static const struct part_numbers etc_numbers = {choices, NUMBERS_SIZE(struct etc), usual, check};
+static const struct part_numbers etc_numbers = {choices, PRESET(struct etc, .global = 16), check};
 
 /* Of L rows, one of which at least is long. */
 static int globals_of(const struct config *c, int L)

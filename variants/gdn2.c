@@ -38,14 +38,7 @@ static void build(struct steps *t)
     t->result = step_times(t, o, step_apply(t, z, CURVE_SIGMOID, 1));
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(
-        c, numbers,
-        (struct mix){.conv_width = 4, .lora = min_int(16, c->D), .gate_tau = 1, .beta_max = 1});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(.conv_width = 4, .lora = 16);
 const struct mixer mixer_gdn2 = {
     .name = "gdn2", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 

@@ -24,12 +24,7 @@ static void build(struct steps *t)
     mix_output(t, step_recur(t, r));
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers, (struct mix){.lora = min_int(16, c->D), .gate_tau = 16, .beta_max = 1});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(.lora = 16, .gate_tau = 16);
 const struct mixer mixer_gla = {
     .name = "gla", .numbers = &numbers, .kind = &sublayer_steps, .gated = true, .build = build};
 

@@ -90,12 +90,7 @@ static void build(struct steps *t)
     mix_output(t, step_apply(t, step_recur(t, values), CURVE_SILU, 1));
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers, (struct mix){.norm_whole = true, .gate_tau = 8, .beta_max = 1});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(.norm_whole = true, .gate_tau = 8);
 const struct mixer mixer_gsa = {
     .name = "gsa", .numbers = &numbers, .kind = &sublayer_steps, .gated = true, .build = build};
 

@@ -144,12 +144,7 @@ static void model_params(const struct config *c, struct params *p)
     params_add(p, INIT_CONST, 1, 2, (const int[]){c->N, layer.H * layer.dh}, "lower_bounds");
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers, (struct mix){.norm_whole = true, .gate_tau = 1, .beta_max = 1});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(.norm_whole = true);
 const struct mixer mixer_hgrn2 = {.name = "hgrn2",
                                   .numbers = &numbers,
                                   .kind = &sublayer_steps,

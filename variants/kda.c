@@ -25,17 +25,7 @@ static void build(struct steps *t)
     mix_output(t, step_recur(t, r));
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers,
-              (struct mix){.conv_width = 4,
-                           .lora = min_int(16, c->D),
-                           .gate_tau = 1,
-                           .beta_max = 1,
-                           .writes = true});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(.conv_width = 4, .lora = 16, .writes = true);
 const struct mixer mixer_kda = {
     .name = "kda", .numbers = &numbers, .kind = &sublayer_steps, .gated = true, .build = build};
 

@@ -54,8 +54,8 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-static const struct part_numbers linformer_numbers = {choices, NUMBERS_SIZE(struct linformer),
-                                                      usual, check};
+static const struct part_numbers linformer_numbers = {
+    choices, .size = NUMBERS_SIZE(struct linformer), .check = check, .usual = usual};
 
 static const struct linformer *numbers(const struct config *c)
 {

@@ -39,15 +39,12 @@ static void build(struct steps *t)
 
 static void usual(const struct config *c, void *numbers)
 {
-    mix_usual(c, numbers,
-              (struct mix){.conv_width = 4,
-                           .lora = (c->D + 15) / 16,
-                           .head_norm = MIX_UNNORMED,
-                           .gate_tau = 1,
-                           .beta_max = 1});
+    mix_usual(c, numbers);
+    ((struct mix *)numbers)->lora = (c->D + 15) / 16;
 }
 
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = {
+    mix_choices, PRESET(struct mix, .conv_width = 4, .head_norm = MIX_UNNORMED), mix_check, usual};
 const struct mixer mixer_mamba = {
     .name = "mamba", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 

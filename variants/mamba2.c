@@ -35,14 +35,8 @@ static void build(struct steps *t)
     t->result = mix_normed(t, step_times(t, o, z));
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers,
-              (struct mix){
-                  .conv_width = 4, .groups = 1, .norm_whole = true, .gate_tau = 1, .beta_max = 1});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers =
+    MIX_NUMBERS(.conv_width = 4, .groups = 1, .norm_whole = true);
 const struct mixer mixer_mamba2 = {
     .name = "mamba2", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 

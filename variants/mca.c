@@ -39,12 +39,8 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct mca *)numbers = (struct mca){.stride = 3, .block = 256};
-}
-
-static const struct part_numbers mca_numbers = {choices, NUMBERS_SIZE(struct mca), usual, NULL};
+static const struct part_numbers mca_numbers = {choices,
+                                                PRESET(struct mca, .stride = 3, .block = 256)};
 
 static const struct mca *numbers(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 

@@ -36,7 +36,8 @@ static void usual(const struct config *c, void *numbers)
     *(struct numbers *)numbers = (struct numbers){true, c->variant == &variant_minlstm};
 }
 
-static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct numbers), usual, NULL};
+static const struct part_numbers numbers = {choices, .size = NUMBERS_SIZE(struct numbers),
+                                            .usual = usual};
 
 static const struct numbers *numbers_of(const struct steps *t)
 {

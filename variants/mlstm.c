@@ -37,17 +37,7 @@ static void build(struct steps *t)
     mix_output(t, step_recur(t, r));
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers,
-              (struct mix){.head_norm = MIX_LAYER,
-                           .norm_weights = c->H * config_dv(c),
-                           .gate_tau = 1,
-                           .gate_cap = 15,
-                           .beta_max = 1});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(.head_norm = MIX_LAYER, .gate_cap = 15);
 const struct mixer mixer_mlstm = {
     .name = "mlstm", .numbers = &numbers, .kind = &sublayer_steps, .gated = true, .build = build};
 

@@ -45,11 +45,6 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct nystrom *)numbers = (struct nystrom){.landmarks = 64, .iterations = 6, .taps = 33};
-}
-
 static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct nystrom *const n = numbers;
@@ -60,8 +55,8 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-static const struct part_numbers nystrom_numbers = {choices, NUMBERS_SIZE(struct nystrom), usual,
-                                                    check};
+static const struct part_numbers nystrom_numbers = {
+    choices, PRESET(struct nystrom, .landmarks = 64, .iterations = 6, .taps = 33), check};
 
 static const struct nystrom *numbers(const struct config *c)
 {

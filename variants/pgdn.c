@@ -103,20 +103,8 @@ static void build_pkda(struct steps *t)
     delta(t, x, step_rate(t, step, t->c->dh, false, "A_log"));
 }
 
-static void usual_pgdn(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers, (struct mix){.conv_width = 4, .gate_tau = 1, .beta_max = 1});
-}
-
-static void usual_pkda(const struct config *c, void *numbers)
-{
-    mix_usual(
-        c, numbers,
-        (struct mix){.conv_width = 4, .lora = min_int(16, c->D), .gate_tau = 1, .beta_max = 1});
-}
-
-static const struct part_numbers pgdn_numbers = MIX_NUMBERS(usual_pgdn);
-static const struct part_numbers pkda_numbers = MIX_NUMBERS(usual_pkda);
+static const struct part_numbers pgdn_numbers = MIX_NUMBERS(.conv_width = 4);
+static const struct part_numbers pkda_numbers = MIX_NUMBERS(.conv_width = 4, .lora = 16);
 
 #define PRECONDITIONED(word, like, says, gate)                                                     \
     const struct mixer mixer_##word = {.name = #word,                                              \

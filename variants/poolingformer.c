@@ -77,14 +77,8 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct pooling *)numbers =
-        (struct pooling){.window = 128, .wide = 512, .kernel = 5, .stride = 4};
-}
-
-static const struct part_numbers pooling_numbers = {choices, NUMBERS_SIZE(struct pooling), usual,
-                                                    NULL};
+static const struct part_numbers pooling_numbers = {
+    choices, PRESET(struct pooling, .window = 128, .wide = 512, .kernel = 5, .stride = 4)};
 
 static const struct pooling *numbers(const struct config *c)
 {

@@ -33,12 +33,7 @@ static void build(struct steps *t)
     mix_output(t, step_recur(t, r));
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers, (struct mix){.gate_tau = 1, .beta_max = 1, .rotates = true});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(.rotates = true);
 const struct mixer mixer_retnet = {
     .name = "retnet", .numbers = &numbers, .kind = &sublayer_steps, .gated = true, .build = build};
 

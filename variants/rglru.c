@@ -72,14 +72,7 @@ static void build(struct steps *t)
     t->result = step_times(t, h, step_apply(t, z, CURVE_GELU, 1));
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(
-        c, numbers,
-        (struct mix){.conv_width = 4, .head_norm = MIX_UNNORMED, .gate_tau = 1, .beta_max = 1});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers = MIX_NUMBERS(.conv_width = 4, .head_norm = MIX_UNNORMED);
 const struct mixer mixer_rglru = {.name = "rglru",
                                   .numbers = &numbers,
                                   .kind = &sublayer_steps,

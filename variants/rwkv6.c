@@ -54,18 +54,8 @@ static void build(struct steps *t)
 #undef SHIFTED
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers,
-              (struct mix){.lora = min_int(32, c->D),
-                           .head_norm = MIX_LAYER,
-                           .norm_weights = c->H * config_dv(c),
-                           .norm_bias = true,
-                           .gate_tau = 1,
-                           .beta_max = 1});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers =
+    MIX_NUMBERS(.lora = 32, .head_norm = MIX_LAYER, .norm_bias = true);
 const struct mixer mixer_rwkv6 = {
     .name = "rwkv6", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 

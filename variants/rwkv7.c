@@ -219,19 +219,8 @@ static void build(struct steps *t)
 #undef SHIFTED
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    mix_usual(c, numbers,
-              (struct mix){.lora = min_int(64, c->D),
-                           .head_norm = MIX_LAYER,
-                           .norm_weights = c->H * config_dv(c),
-                           .norm_bias = true,
-                           .gate_tau = 1,
-                           .beta_max = 1,
-                           .moves_first = true});
-}
-
-static const struct part_numbers numbers = MIX_NUMBERS(usual);
+static const struct part_numbers numbers =
+    MIX_NUMBERS(.lora = 64, .head_norm = MIX_LAYER, .norm_bias = true, .moves_first = true);
 const struct mixer mixer_rwkv7 = {
     .name = "rwkv7", .numbers = &numbers, .kind = &sublayer_steps, .build = build};
 

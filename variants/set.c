@@ -30,12 +30,7 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct isab *)numbers = (struct isab){.inducing = 32};
-}
-
-static const struct part_numbers isab_numbers = {choices, NUMBERS_SIZE(struct isab), usual, NULL};
+static const struct part_numbers isab_numbers = {choices, PRESET(struct isab, .inducing = 32)};
 
 static const struct isab *numbers(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 

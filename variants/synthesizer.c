@@ -31,8 +31,8 @@ static const struct choice choices[] = {
     {0},
 };
 
-static const struct part_numbers synthesizer_numbers = {choices, NUMBERS_SIZE(struct synthesizer),
-                                                        NULL, NULL};
+static const struct part_numbers synthesizer_numbers = {choices,
+                                                        .size = NUMBERS_SIZE(struct synthesizer)};
 
 static int hidden(const struct config *c)
 {

@@ -33,5 +33,5 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-const struct part_numbers collab_numbers = {collab_choices, NUMBERS_SIZE(struct collab), usual,
-                                            check};
+const struct part_numbers collab_numbers = {collab_choices, .size = NUMBERS_SIZE(struct collab),
+                                            .check = check, .usual = usual};

@@ -131,12 +131,6 @@ static const struct choice dextra_choices[] = {
     {0},
 };
 
-static void dextra_usual(const struct config *c, void *numbers)
-{
-    *(struct dextra *)numbers = (struct dextra){
-        .depth = {4, 8}, .width = {2, 3}, .groups = 8, .shuffle = true, .act = GLT_GELU};
-}
-
 static enum status dextra_check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct dextra *const d = numbers;
@@ -155,8 +149,10 @@ static enum status dextra_check(const struct config *c, const void *numbers, str
     return OK;
 }
 
-const struct part_numbers dextra_numbers = {dextra_choices, NUMBERS_SIZE(struct dextra),
-                                            dextra_usual, dextra_check};
+const struct part_numbers dextra_numbers = {dextra_choices,
+                                            PRESET(struct dextra, .depth = {4, 8}, .width = {2, 3},
+                                                   .groups = 8, .shuffle = true, .act = GLT_GELU),
+                                            dextra_check};
 
 /* ---- stages ------------------------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@ static void persistent_usual(const struct config *c, void *numbers)
 }
 
 static const struct part_numbers persistent_numbers = {
-    persistent_choices, NUMBERS_SIZE(struct persistent), persistent_usual, NULL};
+    persistent_choices, .size = NUMBERS_SIZE(struct persistent), .usual = persistent_usual};
 
 static const struct persistent *persistent_of(const struct config *c)
 {

@@ -27,13 +27,8 @@ static const struct choice span_choices[] = {
     {0},
 };
 
-static void span_usual(const struct config *c, void *numbers)
-{
-    *(struct span *)numbers = (struct span){.ramp = 32, .max = 8192, .cost = 2e-6f};
-}
-
-static const struct part_numbers span_numbers = {span_choices, NUMBERS_SIZE(struct span),
-                                                 span_usual, NULL};
+static const struct part_numbers span_numbers = {
+    span_choices, PRESET(struct span, .ramp = 32, .max = 8192, .cost = 2e-6f)};
 
 static const struct span *span_of(const struct config *c) { return config_numbers(c, SLOT_EXTRA); }
 

@@ -54,8 +54,8 @@ static enum status linear_check(const struct config *c, const void *numbers, str
     return config_check_state(c, features_count(&layer), e);
 }
 
-const struct part_numbers linear_numbers = {linear_choices, NUMBERS_SIZE(struct linear),
-                                            linear_usual, linear_check};
+const struct part_numbers linear_numbers = {linear_choices, .size = NUMBERS_SIZE(struct linear),
+                                            .check = linear_check, .usual = linear_usual};
 
 int features_count(const struct config *c)
 {

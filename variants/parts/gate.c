@@ -23,7 +23,8 @@ static void usual(const struct config *c, void *numbers)
     *(struct bias *)numbers = (struct bias){c->gate == &gate_gru ? 2 : 1};
 }
 
-static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct bias), usual, NULL};
+static const struct part_numbers numbers = {choices, .size = NUMBERS_SIZE(struct bias),
+                                            .usual = usual};
 
 static void add_bias(const struct config *c, const char *prefix, struct params *p)
 {

@@ -53,5 +53,5 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-const struct part_numbers latent_numbers = {latent_choices, NUMBERS_SIZE(struct latent), usual,
-                                            check};
+const struct part_numbers latent_numbers = {latent_choices, .size = NUMBERS_SIZE(struct latent),
+                                            .check = check, .usual = usual};

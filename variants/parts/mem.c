@@ -27,7 +27,7 @@ static void compressive_usual(const struct config *c, void *numbers)
 }
 
 static const struct part_numbers compressive_numbers = {
-    compressive_choices, NUMBERS_SIZE(struct compressive), compressive_usual, NULL};
+    compressive_choices, .size = NUMBERS_SIZE(struct compressive), .usual = compressive_usual};
 
 /* Each layer caches its inputs for the last mem_len tokens or, at evaluation, the keys and values
  * projected from them. That is exact, because k contains no relative positions. */

@@ -37,11 +37,6 @@ static const struct choice ada_choices[] = {
     {0},
 };
 
-static void ada_usual(const struct config *c, void *numbers)
-{
-    *(struct ada *)numbers = (struct ada){.c = 1, .k = 0.1f};
-}
-
 static enum status ada_check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct ada *const a = numbers;
@@ -55,7 +50,7 @@ static enum status ada_check(const struct config *c, const void *numbers, struct
     return OK;
 }
 
-static const struct part_numbers ada_numbers = {ada_choices, NUMBERS_SIZE(struct ada), ada_usual,
+static const struct part_numbers ada_numbers = {ada_choices, PRESET(struct ada, .c = 1, .k = 0.1f),
                                                 ada_check};
 
 const struct part_numbers *const norm_numbers[NORM_KIND_COUNT] = {

@@ -46,11 +46,6 @@ static const struct choice choices[] = {
 
 static const struct power *power_of(const struct config *c) { return config_numbers(c, SLOT_NORM); }
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct power *)numbers = (struct power){.alpha = 0.9f};
-}
-
 static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct power *const p = numbers;
@@ -61,7 +56,7 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-const struct part_numbers power_numbers = {choices, NUMBERS_SIZE(struct power), usual, check};
+const struct part_numbers power_numbers = {choices, PRESET(struct power, .alpha = 0.9f), check};
 
 void power_params(const struct config *c, const char *prefix, const char *name, struct params *p)
 {

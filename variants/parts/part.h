@@ -17,12 +17,24 @@ struct steps;
 struct part_numbers {
     const struct choice *choices; /* of that struct; the last row has no name */
     size_t size;                  /* NUMBERS_SIZE(struct) */
-    void (*usual)(const struct config *c, void *numbers); /* fills in zeros; NULL = they stay */
+    const void *preset;           /* what they usually are; NULL = zeros */
     /* E_USAGE if the numbers make no sense; NULL = all do. */
     enum status (*check)(const struct config *c, const void *numbers, struct err *e);
+    /* Completes the preset where it depends on the config; NULL = it does not. */
+    void (*usual)(const struct config *c, void *numbers);
 };
 enum { MAX_NUMBERS = 160 };
 #define NUMBERS_SIZE(type) sizeof(char[sizeof(type) <= MAX_NUMBERS ? (int)sizeof(type) : -1])
+/* .size and .preset: {choices, PRESET(struct foo, .rank = 16)} */
+#define PRESET(type, ...)                                                                          \
+    .size = NUMBERS_SIZE(type), .preset = &(const type) { __VA_ARGS__ }
+static inline void numbers_usual(const struct part_numbers *n, const struct config *c, void *to)
+{
+    if (n->preset)
+        memcpy(to, n->preset, n->size);
+    if (n->usual)
+        n->usual(c, to);
+}
 
 /* Rows of heads that a scheme rotates: projected queries or keys, or, backwards, their
  * gradients. */

@@ -15,7 +15,7 @@ static struct mix usual_of(const struct config *c)
     struct mix m = {0};
 
     if (c->mixer && c->mixer->numbers && c->mixer->numbers->choices == mix_choices)
-        c->mixer->numbers->usual(c, &m);
+        numbers_usual(c->mixer->numbers, c, &m);
     return m;
 }
 
@@ -82,15 +82,18 @@ bool mix_norms(const struct config *c)
 
 const struct mix *mix_of(const struct steps *t) { return config_numbers(t->c, SLOT_MIXER); }
 
-void mix_usual(const struct config *c, void *numbers, struct mix m)
+void mix_usual(const struct config *c, void *numbers)
 {
     const struct config layer = config_of_layers(c, false);
+    struct mix *const m = numbers;
+    const bool all = m->norm_whole || m->head_norm == MIX_LAYER;
 
-    m.norm_groups = 1;
-    m.delta_steps = max_int(1, m.delta_steps);
-    if (m.norm_weights == 0)
-        m.norm_weights = m.norm_whole ? layer.H * config_dv(&layer) : config_dv(&layer);
-    *(struct mix *)numbers = m;
+    m->norm_groups = 1;
+    m->delta_steps = max_int(1, m->delta_steps);
+    m->gate_tau = m->gate_tau == 0 ? 1 : m->gate_tau;
+    m->beta_max = m->beta_max == 0 ? 1 : m->beta_max;
+    m->lora = min_int(m->lora, c->D);
+    m->norm_weights = (all ? layer.H : 1) * config_dv(&layer);
 }
 
 void mix_sizes(int D, int H, int *dh, int *F) { *dh = max_int(1, D / H / 2); }
@@ -154,7 +157,7 @@ static void need_numbers(struct steps *t)
 
     steps_need(t, numbers && numbers->choices == mix_choices,
                "mix_qkv() and mix_output() read its numbers  -> .numbers = &numbers, which is "
-               "MIX_NUMBERS(usual)");
+               "MIX_NUMBERS(...)");
 }
 
 struct qkv mix_qkv(struct steps *t, bool silu)

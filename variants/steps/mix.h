@@ -31,15 +31,16 @@ struct mix {
 /* Fields of a variant whose layers have a recurrent mixer: norms first, SwiGLU without biases. */
 #define MIX_LAYERS .pos = &pos_none, .mem = &mem_state, LLAMA_LAYERS
 
-/* A mixer's own numbers, with what they usually are. */
-#define MIX_NUMBERS(usual)                                                                         \
+/* A mixer's own numbers: those that are usually others than mix_usual() gives. */
+#define MIX_NUMBERS(...)                                                                           \
     {                                                                                              \
-        mix_choices, NUMBERS_SIZE(struct mix), usual, mix_check                                    \
+        mix_choices, PRESET(struct mix, __VA_ARGS__), mix_check, mix_usual                         \
     }
 extern const struct choice mix_choices[];
 enum status mix_check(const struct config *c, const void *numbers, struct err *e);
-/* Store these numbers, with the weights of norms where none are said: a head's, or all. */
-void mix_usual(const struct config *c, void *numbers, struct mix m);
+/* Where none are said: gate_tau, beta_max and delta_steps 1; weights of norms those of a head, or, of norms
+ * of layers and of whole rows, all. No map of low rank is wider than the model. */
+void mix_usual(const struct config *c, void *numbers);
 const struct mix *mix_of(const struct steps *t);
 /* Does the mixer of `c` norm the outputs of heads? */
 bool mix_norms(const struct config *c);

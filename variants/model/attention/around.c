@@ -30,14 +30,9 @@ void around_switch_on(struct config *c, enum part_slot slot)
     union part_values usual = {0};
     char text[CHOICE_TEXT];
 
-    numbers->usual(c, usual.bytes);
+    numbers_usual(numbers, c, usual.bytes);
     choice_print(text, numbers->choices, usual.bytes);
     CHECK(choice_parse(numbers->choices, c->numbers[slot].bytes, text, NULL) == OK);
-}
-
-void around_switch_usual(const struct config *c, void *numbers)
-{
-    ((struct around_switch *)numbers)->on = true;
 }
 
 /* The part that adds to scores; NULL = none. */

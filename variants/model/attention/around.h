@@ -226,11 +226,10 @@ double around_flop(const struct sublayer *s, const struct attn *a, double rows, 
 struct around_switch {
     bool on;
 };
-void around_switch_usual(const struct config *c, void *numbers);
 #define AROUND_SWITCH(...)                                                                         \
     (&(const struct part_numbers){                                                                 \
         (const struct choice[]){ROW_FLAG(struct around_switch, on, __VA_ARGS__), {0}},             \
-        NUMBERS_SIZE(struct around_switch), around_switch_usual, NULL})
+        PRESET(struct around_switch, true)})
 
 /* Zeros for the gradient of what the term adds. */
 float *around_add_zeros(const struct part_call *t);

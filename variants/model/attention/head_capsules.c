@@ -92,7 +92,8 @@ static enum status check(const struct config *c, const void *numbers, struct err
                 c->variant->name, t->n, c->D, t->iters);
 }
 
-static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct capsules), usual, check};
+static const struct part_numbers numbers = {choices, .size = NUMBERS_SIZE(struct capsules),
+                                            .check = check, .usual = usual};
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {

@@ -36,12 +36,7 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct diff *)numbers = (struct diff){.on = true};
-}
-
-static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct diff), usual, NULL};
+static const struct part_numbers numbers = {choices, PRESET(struct diff, .on = true)};
 
 static void declare(const struct sublayer *s, const char *prefix, struct params *p)
 {

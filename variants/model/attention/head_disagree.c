@@ -40,11 +40,6 @@ static const struct choice rows[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct disagreement *)numbers = (struct disagreement){.outputs = 1};
-}
-
 /* d += scale d/dx of the sum over pairs of cos, for the H heads x [H,width] of one row: with unit
  * vectors u^i and their sum s, that of head i is 2 (s - (s.u^i) u^i) / |x^i|. */
 static void add_grad(float *d, const float *x, int H, int width, double scale, float *s)
@@ -115,7 +110,7 @@ const struct around_part head_disagree = {
     .said = "disagreement of heads",
     .on = on,
     .training = true,
-    .numbers = &(const struct part_numbers){rows, NUMBERS_SIZE(struct disagreement), usual, NULL},
+    .numbers = &(const struct part_numbers){rows, PRESET(struct disagreement, .outputs = 1)},
     /* heads of one softmax, and rows as many as there are tokens */
     .excludes = EXCLUDES(HAS_head_diff, HAS_POOLED, HAS_LAZY),
     .arrays = arrays,

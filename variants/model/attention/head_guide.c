@@ -61,11 +61,6 @@ static const struct choice rows[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct guide *)numbers = (struct guide){.coef = 1, .heads = {[PREVIOUS] = 1}};
-}
-
 static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct guide *const t = numbers;
@@ -201,7 +196,9 @@ const struct around_part head_guide = {
     .said = "guided heads",
     .on = on,
     .training = true,
-    .numbers = &(const struct part_numbers){rows, NUMBERS_SIZE(struct guide), usual, check},
+    .numbers =
+        &(const struct part_numbers){
+            rows, PRESET(struct guide, .coef = 1, .heads = {[PREVIOUS] = 1}), check},
     /* probabilities of one softmax over keys that are tokens, whose scores nothing else takes */
     .excludes =
         EXCLUDES(HAS_head_diff, HAS_term_predict, HAS_POOLED, HAS_EXTRA, HAS_SCORE_RESIDUAL),

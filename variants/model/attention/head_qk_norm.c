@@ -28,8 +28,7 @@ static const struct choice choices[] = {
              "what queries and keys are normed over", .absent = "head", .applies = is_on, SETTING),
     {0},
 };
-static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct qk_norm),
-                                            around_switch_usual, NULL};
+static const struct part_numbers numbers = {choices, PRESET(struct qk_norm, .here = {true})};
 
 /* Rows of so many heads are so many vectors. */
 struct vectors {

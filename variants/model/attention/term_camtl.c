@@ -40,11 +40,6 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct camtl *)numbers = (struct camtl){true, .size = 64, .task = 16};
-}
-
 static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct camtl *const t = numbers;
@@ -58,7 +53,8 @@ static enum status check(const struct config *c, const void *numbers, struct err
                 c->variant->name, t->task, t->blocks, t->size, (int)places);
 }
 
-static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct camtl), usual, check};
+static const struct part_numbers numbers = {
+    choices, PRESET(struct camtl, true, .size = 64, .task = 16), check};
 
 static int task_width(const struct config *c) { return camtl_of(c)->task; }
 

@@ -28,12 +28,7 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct cope *)numbers = (struct cope){64};
-}
-
-static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct cope), usual, NULL};
+static const struct part_numbers numbers = {choices, PRESET(struct cope, 64)};
 
 static int vectors(const struct sublayer *s)
 {

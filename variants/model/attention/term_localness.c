@@ -38,12 +38,7 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct local *)numbers = (struct local){LOCAL_RELATIVE, 64};
-}
-
-static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct local), usual, NULL};
+static const struct part_numbers numbers = {choices, PRESET(struct local, LOCAL_RELATIVE, 64)};
 
 static bool counts_from_text(const struct config *c)
 {

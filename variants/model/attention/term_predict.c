@@ -56,11 +56,6 @@ static const struct choice choices[] = {
     {0},
 };
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct predict *)numbers = (struct predict){PREDICT_CONVEX, 0.5f, 0.5f, 3, 3};
-}
-
 static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct predict *const p = numbers;
@@ -72,7 +67,8 @@ static enum status check(const struct config *c, const void *numbers, struct err
                 c->variant->name, p->rows, p->cols, (double)p->alpha);
 }
 
-static const struct part_numbers numbers = {choices, NUMBERS_SIZE(struct predict), usual, check};
+static const struct part_numbers numbers = {
+    choices, PRESET(struct predict, PREDICT_CONVEX, 0.5f, 0.5f, 3, 3), check};
 
 /* Has this attention scores below; are its own computed first? */
 static bool predicts(const struct sublayer *s) { return s->bare || s->nth > 0; }

@@ -281,8 +281,8 @@ void config_numbers_reset(struct config *c)
     memset(c->numbers, 0, sizeof(c->numbers));
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct part_numbers *const numbers = config_numbers_of(c, s);
-        if (numbers && numbers->usual && is_usual(c, s))
-            numbers->usual(c, c->numbers[s].bytes);
+        if (numbers && is_usual(c, s))
+            numbers_usual(numbers, c, c->numbers[s].bytes);
     }
 }
 

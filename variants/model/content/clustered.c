@@ -41,13 +41,8 @@ static const struct clustered *clustered_of(const struct config *c)
     return config_numbers(c, SLOT_MIXER);
 }
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct clustered *)numbers = (struct clustered){.clusters = 100, .bits = 63, .lloyd = 10};
-}
-
-const struct part_numbers clustered_numbers = {choices, NUMBERS_SIZE(struct clustered), usual,
-                                               NULL};
+const struct part_numbers clustered_numbers = {
+    choices, PRESET(struct clustered, .clusters = 100, .bits = 63, .lloyd = 10)};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {

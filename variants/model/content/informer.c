@@ -41,11 +41,6 @@ static const struct informer *informer_of(const struct config *c)
 }
 
 /* 5 ceil(ln 1024) */
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct informer *)numbers = (struct informer){.top = 35, .sample = 35};
-}
-
 static int sampled_rows(const struct config *c)
 {
     return informer_of(c)->rows ? informer_of(c)->rows : max_int(1, c->max_seq);
@@ -61,7 +56,8 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-const struct part_numbers informer_numbers = {choices, NUMBERS_SIZE(struct informer), usual, check};
+const struct part_numbers informer_numbers = {
+    choices, PRESET(struct informer, .top = 35, .sample = 35), check};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {

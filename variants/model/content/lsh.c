@@ -43,11 +43,6 @@ static const struct choice choices[] = {
 const struct lsh *lsh_of(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 
 /* 8 buckets of 1024 tokens, of which a query sees the 64 newest; one round, so that groups do. */
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct lsh *)numbers = (struct lsh){.rounds = 1, .half = 4, .window = 64, .duplicates = true};
-}
-
 static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct lsh *const l = numbers;
@@ -67,7 +62,8 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-const struct part_numbers lsh_numbers = {choices, NUMBERS_SIZE(struct lsh), usual, check};
+const struct part_numbers lsh_numbers = {
+    choices, PRESET(struct lsh, .rounds = 1, .half = 4, .window = 64, .duplicates = true), check};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {

@@ -40,12 +40,6 @@ static const struct choice choices[] = {
 const struct routing *routing_of(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 
 /* 8 clusters of 1024 tokens, of which a query sees the 64 newest. */
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct routing *)numbers =
-        (struct routing){.clusters = 8, .window = 64, .mu_decay = 0.999f, .commit_coef = 1e-4f};
-}
-
 static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct routing *const r = numbers;
@@ -59,7 +53,10 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-const struct part_numbers routing_numbers = {choices, NUMBERS_SIZE(struct routing), usual, check};
+const struct part_numbers routing_numbers = {
+    choices,
+    PRESET(struct routing, .clusters = 8, .window = 64, .mu_decay = 0.999f, .commit_coef = 1e-4f),
+    check};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {

@@ -52,12 +52,6 @@ static const struct choice choices[] = {
 
 const struct sinkhorn *sinkhorn_of(const struct config *c) { return config_numbers(c, SLOT_MIXER); }
 
-static void usual(const struct config *c, void *numbers)
-{
-    *(struct sinkhorn *)numbers =
-        (struct sinkhorn){.block = 64, .iters = 4, .temp = 0.75f, .noise_batch = 1};
-}
-
 static enum status check(const struct config *c, const void *numbers, struct err *e)
 {
     const struct sinkhorn *const s = numbers;
@@ -79,7 +73,9 @@ static enum status check(const struct config *c, const void *numbers, struct err
     return OK;
 }
 
-const struct part_numbers sinkhorn_numbers = {choices, NUMBERS_SIZE(struct sinkhorn), usual, check};
+const struct part_numbers sinkhorn_numbers = {
+    choices, PRESET(struct sinkhorn, .block = 64, .iters = 4, .temp = 0.75f, .noise_batch = 1),
+    check};
 
 static void params(const struct sublayer *s, const char *prefix, struct params *p)
 {

@@ -24,8 +24,8 @@ static const struct choice swish_choices[] = {
     {0},
 };
 
-static const struct part_numbers swish_numbers = {swish_choices, NUMBERS_SIZE(struct swish), NULL,
-                                                  NULL};
+static const struct part_numbers swish_numbers = {swish_choices,
+                                                  .size = NUMBERS_SIZE(struct swish)};
 
 static bool has_beta(const struct config *c)
 {

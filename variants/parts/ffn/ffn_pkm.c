@@ -58,8 +58,8 @@ static enum status pkm_check(const struct config *c, const void *numbers, struct
     return OK;
 }
 
-static const struct part_numbers pkm_numbers = {pkm_choices, NUMBERS_SIZE(struct pkm), pkm_usual,
-                                                pkm_check};
+static const struct part_numbers pkm_numbers = {pkm_choices, .size = NUMBERS_SIZE(struct pkm),
+                                                .check = pkm_check, .usual = pkm_usual};
 
 /* ---- parameters and work space ------------------------------------------------------------ */
 

@@ -120,27 +120,21 @@ static const struct choice moe_choices[] = {
     {0},
 };
 
-static void moe_usual(const struct config *c, void *numbers)
-{
-    *(struct moe *)numbers = (struct moe){.experts = 4,
-                                          .k = 1,
-                                          .aux_coef = 0.01f,
-                                          .groups = 2,
-                                          .beta = 1.702f,
-                                          .limit = 7,
-                                          .scale = 1,
-                                          .route_groups = 1,
-                                          .route_within = 1};
-}
+static const struct moe usual_moe = {.experts = 4,
+                                     .k = 1,
+                                     .aux_coef = 0.01f,
+                                     .groups = 2,
+                                     .beta = 1.702f,
+                                     .limit = 7,
+                                     .scale = 1,
+                                     .route_groups = 1,
+                                     .route_within = 1};
 
 /* What a model has no use for is as usual: its files do not say it. */
 static enum status check_idle(const struct config *c, const struct moe *m, struct err *e)
 {
-    struct moe usual;
-
-    moe_usual(c, &usual);
     for (const struct choice *row = moe_choices; row->name; row++)
-        if (choice_is_idle(row, c) && !choice_equal(row, m, &usual))
+        if (choice_is_idle(row, c) && !choice_equal(row, m, &usual_moe))
             return fail(e, E_USAGE, "%s: %s, which its experts do not have  -> leave it out",
                         c->variant->name, row->name);
     return OK;
@@ -178,8 +172,8 @@ static enum status moe_check(const struct config *c, const void *numbers, struct
     return by_best(c) ? check_route(c, m, e) : OK;
 }
 
-static const struct part_numbers moe_numbers = {moe_choices, NUMBERS_SIZE(struct moe), moe_usual,
-                                                moe_check};
+static const struct part_numbers moe_numbers = {moe_choices, .size = NUMBERS_SIZE(struct moe),
+                                                &usual_moe, moe_check};
 
 static double moe_flop(const struct config *c, int rows)
 {

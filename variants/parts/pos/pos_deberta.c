@@ -24,8 +24,8 @@ static const struct choice deberta_choices[] = {
     {0},
 };
 
-static const struct part_numbers deberta_numbers = {deberta_choices, NUMBERS_SIZE(struct deberta),
-                                                    NULL, NULL};
+static const struct part_numbers deberta_numbers = {deberta_choices,
+                                                    .size = NUMBERS_SIZE(struct deberta)};
 
 static const struct deberta *deberta_of(const struct config *c)
 {

@@ -42,8 +42,8 @@ static void usual(const struct config *c, void *numbers)
     *(struct floater *)numbers = (struct floater){.inner = max_int(1, c->D / 8), .step = 0.1f};
 }
 
-static const struct part_numbers floater_numbers = {floater_choices, NUMBERS_SIZE(struct floater),
-                                                    usual, NULL};
+static const struct part_numbers floater_numbers = {
+    floater_choices, .size = NUMBERS_SIZE(struct floater), .usual = usual};
 
 static void floater_params(const struct config *c, struct params *p)
 {

@@ -45,13 +45,8 @@ static const struct choice hardcoded_choices[] = {
     {0},
 };
 
-static void hardcoded_usual(const struct config *c, void *numbers)
-{
-    *(struct hardcoded *)numbers = (struct hardcoded){.n = 2, .centre = {1, 0}, .sigma = 1};
-}
-
 static const struct part_numbers hardcoded_numbers = {
-    hardcoded_choices, NUMBERS_SIZE(struct hardcoded), hardcoded_usual, NULL};
+    hardcoded_choices, PRESET(struct hardcoded, .n = 2, .centre = {1, 0}, .sigma = 1)};
 
 static void hardcoded_build_tables(const struct pos_call *t)
 {

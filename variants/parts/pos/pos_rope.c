@@ -105,8 +105,8 @@ static void rope_usual(const struct config *c, void *numbers)
                                             .high = 4};
 }
 
-static const struct part_numbers rope_numbers = {rope_choices, NUMBERS_SIZE(struct rope),
-                                                 rope_usual, NULL};
+static const struct part_numbers rope_numbers = {rope_choices, .size = NUMBERS_SIZE(struct rope),
+                                                 .usual = rope_usual};
 
 static const struct rope *rope_of(const struct config *c) { return config_numbers(c, SLOT_POS); }
 

@@ -14,12 +14,7 @@ static const struct choice t5_choices[] = {
     {0},
 };
 
-void t5_usual(const struct config *c, void *numbers)
-{
-    *(struct t5 *)numbers = (struct t5){.buckets = 32, .max_distance = 128, .shared = true};
-}
-
-static const struct part_numbers t5_own = {t5_choices, NUMBERS_SIZE(struct t5), t5_usual, NULL};
+static const struct part_numbers t5_own = {t5_choices, PRESET(struct t5, T5_USUAL, .shared = true)};
 
 static const struct t5 *t5_of(const struct config *c) { return config_numbers(c, SLOT_POS); }
 

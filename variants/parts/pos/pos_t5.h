@@ -34,4 +34,4 @@ struct t5 {
          .tiny = "6",                                                                              \
          .most = 1 << 20},
 
-void t5_usual(const struct config *c, void *numbers);
+#define T5_USUAL .buckets = 32, .max_distance = 128

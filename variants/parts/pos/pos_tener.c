@@ -28,8 +28,8 @@ static const struct choice tener_choices[] = {
     {0},
 };
 
-static const struct part_numbers tener_numbers = {tener_choices, NUMBERS_SIZE(struct tener), NULL,
-                                                  NULL};
+static const struct part_numbers tener_numbers = {tener_choices,
+                                                  .size = NUMBERS_SIZE(struct tener)};
 
 static const struct tener *tener_of(const struct config *c) { return config_numbers(c, SLOT_POS); }
 

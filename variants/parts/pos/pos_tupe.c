@@ -28,16 +28,8 @@ static const struct choice tupe_choices[] = {
     T5_CHOICES(struct tupe, t5., "tupe", has_bias){0},
 };
 
-static void tupe_usual(const struct config *c, void *numbers)
-{
-    struct tupe *const t = numbers;
-
-    t5_usual(c, &t->t5);
-    t->t5.shared = false;
-}
-
-static const struct part_numbers tupe_numbers = {tupe_choices, NUMBERS_SIZE(struct tupe),
-                                                 tupe_usual, NULL};
+static const struct part_numbers tupe_numbers = {tupe_choices,
+                                                 PRESET(struct tupe, .t5 = {T5_USUAL})};
 
 static const struct tupe *tupe_of(const struct config *c) { return config_numbers(c, SLOT_POS); }
 
