@@ -11,9 +11,10 @@ root=${ARM64:-$PWD/build/sysroot-arm64}
 what=${1:-all}
 # Suites of what differs there. Left out: those that measure, limit, interrupt or kill what they start, and
 # those whose time limits are for real machines (recur: `bench check` and golden files have recurrences).
-suites='cpu|peak|engine|split|openblas*|onednn*|attn_known|attn_hostile|attn_narrow'
-suites+='|acts*|norms*|rows|grad_rows|rnn_cells|int8|mask|rng|elem|library_*'
-[ "$what" = quick ] || suites+='|attn_terms|attn_terms_grad|plan|options|topo|env'
+suites='cpu|peak|engine|openblas*|onednn*|attn_known|attn_hostile|acts*|norms*|rows|grad_rows|rnn_cells'
+suites+='|int8|mask|rng|elem|library_abi|library_engine|library_attention|library_recurrence|library_conv'
+# Those that take minutes under an emulator, beside others more than their limits:
+[ "$what" = quick ] || suites+='|split|attn_narrow|library_*|attn_terms|attn_terms_grad|plan|options|topo|env'
 case $what in
 quick | all) ;;
 *) echo "arm64.sh: unknown word '$what'  -> quick" >&2 && exit 2 ;;
