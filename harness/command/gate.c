@@ -167,8 +167,10 @@ static char *scoring(const struct options *o, int seq, int mem, const char *back
     word_print_option(f, "ckpt", o->ckpt, '"');
     word_print_option(f, "corpus", o->corpus, '"');
     mem_text(past, mem);
-    fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --threads %d", o->bytes, backend, seq,
-            past, o->threads.n ? o->threads.v[0] : o->default_threads);
+    fprintf(f, " --bytes %d", o->bytes);
+    word_print_option(f, "backend", backend, '\0');
+    fprintf(f, " --seq %d --mem %s --threads %d", seq, past,
+            o->threads.n ? o->threads.v[0] : o->default_threads);
     return bytes_end(f, &line);
 }
 

@@ -81,8 +81,9 @@ char *subject_line(const struct subject *t, const struct options *opt, int seq, 
     word_print_option(f, "ckpt", t->ckpt, '"');
     word_print_option(f, "corpus", t->corpus, '"');
     mem_text(past, mem);
-    fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --mem-kind %s", opt->bytes,
-            t->backend->name, seq, past, mem_kind_name[kind]);
+    fprintf(f, " --bytes %d", opt->bytes);
+    word_print_option(f, "backend", t->backend->name, '\0');
+    fprintf(f, " --seq %d --mem %s --mem-kind %s", seq, past, mem_kind_name[kind]);
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
         char text[CHOICE_TEXT], own[CHOICE_TEXT];
         model_choice_print(text, i, &t->config, SCOPE_MODEL);

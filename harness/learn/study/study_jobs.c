@@ -58,7 +58,7 @@ static void print_placement(FILE *f, const struct study *s, const struct study_m
     if (opt->threads.n > 0 && (options_written(opt, "threads") || !says_threads(s, m)))
         fprintf(f, " --threads %d", opt->threads.v[0]);
     if (options_given(opt, "backend"))
-        fprintf(f, " --backend %s", opt->backends.v[0]);
+        word_print_option(f, "backend", opt->backends.v[0], '\0');
 }
 
 /* The options of a group's trainings but its width, text, rate, seed and checkpoint. A task is among
@@ -86,8 +86,8 @@ char *study_train_line(const struct study_job *j, double lr, int steps)
     struct bytes b;
     FILE *const f = bytes_begin(&b);
 
-    fprintf(f, "%s --steps %d --threads %d --backend %s", j->model->line, steps, o->threads.v[0],
-            o->backends.v[0]);
+    fprintf(f, "%s --steps %d --threads %d", j->model->line, steps, o->threads.v[0]);
+    word_print_option(f, "backend", o->backends.v[0], '\0');
     if (!isnan(lr))
         fprintf(f, " --lr %.12g", lr);
     fprintf(f, " --seed %d", j->seed);
@@ -118,7 +118,8 @@ char *study_eval_line(const struct study *s, const struct study_job *j, const ch
     fprintf(f, "bench eval %s", s->eval);
     if (!study_of_tasks(s)) /* whose checkpoints know theirs, and the task */
         print_lengths(f, s, o);
-    fprintf(f, " --threads %d --backend %s", o->threads.v[0], o->backends.v[0]);
+    fprintf(f, " --threads %d", o->threads.v[0]);
+    word_print_option(f, "backend", o->backends.v[0], '\0');
     if (!study_of_tasks(s))
         word_print_option(f, "corpus", j->model->corpus->test, '\0');
     word_print_option(f, "ckpt", ckpt, '\0');
