@@ -186,3 +186,22 @@ Test(peak, answers_that_are_no_help, .timeout = 240)
         child_setup_close(&setup);
     }
 }
+
+/* Each level holds what it can; one that was not measured is passed over. */
+Test(peak, least_time_of_reads)
+{
+    const struct peaks p = {.threads = 2, .l1 = 100, .l2 = 50, .dram = 10}, none = {.threads = 2};
+    const struct topo_facts t = {.l1d_bytes = 10, .l2_bytes = 40, .l3_bytes = 1000, .l3_count = 1};
+    const struct {
+        double bytes, s;
+        const char *level;
+    } want[] = {{20, 0.2, "L1"}, {21, 0.22, "L2"}, {101, 1.9, "memory"}};
+    const char *level;
+
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        cr_expect_float_eq(peaks_read_s(&p, &t, want[i].bytes, &level), want[i].s, 1e-12);
+        cr_expect_str_eq(level, want[i].level);
+    }
+    cr_expect_eq(peaks_read_s(&none, &t, 1, &level), 0);
+    cr_expect_str_eq(level, "");
+}
