@@ -14,6 +14,7 @@
 #include "tests/support/command_line.h"
 #include "tests/support/pty.h"
 #include "tests/support/run_folder.h"
+#include "variants/model/attention/around.h"
 
 TestSuite(screens, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
@@ -87,10 +88,9 @@ static void expect_same(const char *tracked, const char *is)
                  diff);
 }
 
-static void expect_screen(const char *name, struct staged s)
+static void expect_text(const char *name, const char *is)
 {
     char tracked[FILE_PATH];
-    const char *const is = draw_all(s);
 
     snprintf(tracked, sizeof(tracked), "tests/screens/%s.txt", name);
     if (getenv("REWRITE_SCREENS"))
@@ -98,6 +98,8 @@ static void expect_screen(const char *name, struct staged s)
     else
         expect_same(tracked, is);
 }
+
+static void expect_screen(const char *name, struct staged s) { expect_text(name, draw_all(s)); }
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
@@ -332,4 +334,25 @@ Test(screens, list)
                   (struct staged){.scene = run_line,
                                   .line = "list cases --variant xl,linear --workload attn,layer "
                                           "--backend ref --seq 128,1024 --mem 512 --threads 2"});
+}
+
+/* Golden files and checkpoints say their numbers: what a model has that says none stands here. */
+Test(screens, usual_numbers)
+{
+    FILE *const f = text_begin();
+    char text[CHOICE_TEXT];
+
+    for (int v = 0; variants[v]; v++) {
+        const struct config c = config_default(variants[v], 96, 4, 24, 96, 2, 256);
+        for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
+            const bool has = s < SLOT_AROUND || around_has(&c, s);
+            const struct part_numbers *const n = has ? config_numbers_of(&c, s) : NULL;
+            for (const struct choice *row = n ? n->choices : NULL; row && row->name; row++) {
+                choice_print(text, row, c.numbers[s].bytes);
+                if (!choice_is_idle(row, &c))
+                    fprintf(f, "%s %s=%s\n", c.variant->name, row->name, text);
+            }
+        }
+    }
+    expect_text("usual-numbers", text_end(f));
 }
