@@ -343,7 +343,7 @@ Test(screens, usual_numbers)
     char text[CHOICE_TEXT];
 
     for (int v = 0; variants[v]; v++) {
-        const struct config c = config_default(variants[v], 96, 4, 24, 96, 2, 256);
+        const struct config c = config_default(variants[v], 48, 4, 12, 96, 2, 256);
         for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
             const bool has = s < SLOT_AROUND || around_has(&c, s);
             const struct part_numbers *const n = has ? config_numbers_of(&c, s) : NULL;
