@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a query sees: the rule of a pair against the single rules, runs of keys against the rule of
- * a pair, pairs against counting, and a stream cut into segments anywhere against the whole. */
+ * a pair, wherever a stream is cut, and pairs against counting. */
 #include "tests/support/kernel/mask_rule.h"
 #include "variants/base/rng.h"
 
@@ -126,15 +126,6 @@ Test(mask, known_keys)
                          "case %d, key %d", (int)n, j);
 }
 
-Test(mask, nothing_set_hides_nothing)
-{
-    const struct mask m = {0};
-
-    for (int a = 0; a < STREAM; a++)
-        for (int c = 0; c < STREAM; c++)
-            cr_expect(mask_visible(&m, a, c));
-}
-
 /* ---- runs --------------------------------------------------------------------------------- */
 
 static bool any_sees(const struct sight *s, int i, int rows, int j)
@@ -170,6 +161,7 @@ Test(mask, runs_are_what_is_visible)
     for (uint64_t n = 0; n < CASES; n++) {
         const struct mask m = random_mask(n);
         const struct sight s = random_sight(n, &m);
+        expect_runs(n, &s, 0, s.L);
         for (int i = 0; i < s.L; i++) {
             expect_runs(n, &s, i, 1);
             expect_runs(n, &s, i, min_int(s.L - i, draw(n, "rows", 1, 8)));
@@ -256,34 +248,6 @@ Test(mask, groups_of_bits_are_found)
     }
 }
 
-/* ---- segments ----------------------------------------------------------------------------- */
-
-/* Visibility of a pair does not depend on how the stream is cut or where its first keys begin. */
-Test(mask, any_cut_agrees)
-{
-    for (uint64_t n = 0; n < CASES; n++) {
-        const struct mask m = random_mask(n);
-        const bool causal = draw(n, "causal", 0, 1);
-        const int first = draw(n, "first key", 0, 20), M = draw(n, "M", 0, 20);
-        const struct sight whole = {
-            .L = STREAM, .K = STREAM, .query_step = 1, .key_step = 1, .causal = causal, .mask = &m};
-        const struct sight part = {.L = STREAM - first - M,
-                                   .K = STREAM - first,
-                                   .query = first + M,
-                                   .key = first,
-                                   .query_step = 1,
-                                   .key_step = 1,
-                                   .causal = causal,
-                                   .mask = &m};
-        for (int i = 0; i < part.L; i++)
-            for (int j = 0; j < part.K; j++)
-                cr_assert_eq(sight_visible(&part, i, j),
-                             sight_visible(&whole, first + M + i, first + j), "case %d", (int)n);
-        expect_runs(n, &part, 0, part.L);
-    }
-}
-
-/* The own position is always seen, so no causal row is empty. */
 /* Given as bits: runs and rows of bits within causality and window are what the bits say. */
 Test(mask, rows_are_what_was_given)
 {
@@ -321,22 +285,5 @@ Test(mask, rows_are_what_was_given)
         }
         cr_expect_eq(sight_pairs(&s), pairs);
         cr_expect_gt(pairs, 0);
-    }
-}
-
-Test(mask, everybody_sees_itself)
-{
-    for (uint64_t n = 0; n < CASES; n++) {
-        const struct mask m = random_mask(n);
-        const struct sight s = {.L = 9,
-                                .K = 30,
-                                .query = 50,
-                                .key = 29,
-                                .query_step = 1,
-                                .key_step = 1,
-                                .causal = true,
-                                .mask = &m};
-        for (int i = 0; i < s.L; i++)
-            cr_expect(sight_visible(&s, i, 21 + i));
     }
 }
