@@ -253,15 +253,7 @@ static void judge_outputs(const struct ba_attention *a, const struct call *c)
     free(want), free(logs), free(s);
 }
 
-static int forward(struct ba_engine *g, const void *a, const void *d, char *why, size_t n)
-{
-    return ba_attention_forward(g, a, why, n);
-}
-
-static int backward(struct ba_engine *g, const void *a, const void *d, char *why, size_t n)
-{
-    return ba_attention_backward(g, a, d, why, n);
-}
+PASSES(ba_attention)
 
 static void attention(struct input *in, struct ba_engine *const pair[2])
 {

@@ -4,15 +4,7 @@
  * levels of instructions agree, and outputs are those of the equation; test_conv.c has gradients. */
 #include "library_call.h"
 
-static int forward(struct ba_engine *g, const void *c, const void *d, char *why, size_t n)
-{
-    return ba_conv_forward(g, c, why, n);
-}
-
-static int backward(struct ba_engine *g, const void *c, const void *d, char *why, size_t n)
-{
-    return ba_conv_backward(g, c, d, why, n);
-}
+PASSES(ba_conv)
 
 static void conv_arrays(struct input *in, const struct ba_conv *x, struct call *c, struct call *d)
 {

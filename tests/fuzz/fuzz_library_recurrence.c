@@ -131,15 +131,7 @@ static void judge_states(const struct ba_recurrence *r, const struct call *c)
     free(want), free(s);
 }
 
-static int forward(struct ba_engine *g, const void *r, const void *d, char *why, size_t n)
-{
-    return ba_recurrence_forward(g, r, why, n);
-}
-
-static int backward(struct ba_engine *g, const void *r, const void *d, char *why, size_t n)
-{
-    return ba_recurrence_backward(g, r, d, why, n);
-}
+PASSES(ba_recurrence)
 
 static void recurrence(struct input *in, struct ba_engine *const pair[2])
 {

@@ -269,6 +269,16 @@ static inline void open_engines(void)
 }
 
 typedef int call_fn(struct ba_engine *, const void *, const void *, char *, size_t);
+/* Both passes of an operation. */
+#define PASSES(of)                                                                                 \
+    static int forward(struct ba_engine *g, const void *x, const void *d, char *why, size_t n)     \
+    {                                                                                              \
+        return of##_forward(g, x, why, n);                                                         \
+    }                                                                                              \
+    static int backward(struct ba_engine *g, const void *x, const void *d, char *why, size_t n)    \
+    {                                                                                              \
+        return of##_backward(g, x, d, why, n);                                                     \
+    }
 
 /* A status, with its line. */
 static inline int call(call_fn *f, struct ba_engine *engine, const void *x, const void *d)
