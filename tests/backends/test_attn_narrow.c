@@ -118,10 +118,9 @@ static void expect_rounds(const struct engine *g, const struct shape *s,
     const float *const q = x.a.q, *const k = x.a.k, *const v = x.a.v;
     struct operands raw;
     make_operands(&raw, s, scheme);
-    float *const want = room(x.o_size, sizeof(*want));
     x.a.unrounded = true;
     attend(g, &x.a);
-    memcpy(want, x.o, x.o_size * sizeof(*want));
+    float *const want = copied(x.o, x.o_size);
     x.a.q = raw.a.q, x.a.k = raw.a.k, x.a.v = raw.a.v;
     attend(g, &x.a);
     cr_assert_arr_eq(x.o, want, x.o_size * sizeof(*want), "%s, L %d M %d dh %d terms %d",

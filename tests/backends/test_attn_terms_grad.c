@@ -234,9 +234,8 @@ static void differentiate(const struct where *c)
     run(&g, &p);
     const struct scalar f = {value, &p, U * number(&p, true), 0};
     for (int n = 0; n < p.n; n++) {
-        char what[64];
-        snprintf(what, sizeof(what), "%s of shape %d, scheme %d, more %d", p.operands[n].name, c->s,
-                 c->t, c->m);
+        const char *const what =
+            kept_text("%s of shape %d, scheme %d, more %d", p.operands[n].name, c->s, c->t, c->m);
         clear_gaps(&p.operands[n]);
         expect_gradient(&f, what, p.operands[n].x, p.operands[n].d, p.operands[n].n, 64 * U,
                         2 * f.noise / FINITE_STEP);

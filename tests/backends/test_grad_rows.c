@@ -155,7 +155,6 @@ static void differentiate(enum kind kind, int rows, int n)
 {
     struct operands_of o;
     struct results r;
-    char what[64];
 
     make(&o, kind, rows, n);
     make_results(&r, &o);
@@ -166,8 +165,8 @@ static void differentiate(enum kind kind, int rows, int n)
     const double relative = 16 * U, absolute = 2 * f.noise / FINITE_STEP;
     const enum gate_kind k = gate_of(&o);
 #define CHECK_GRADIENT(operand, grad, size)                                                        \
-    snprintf(what, sizeof(what), "kind %d %s %dx%d", kind, #operand, rows, n),                     \
-        expect_gradient(&f, what, o.operand, r.grad, size, relative, absolute)
+    expect_gradient(&f, kept_text("kind %d %s %dx%d", kind, #operand, rows, n), o.operand, r.grad, \
+                    size, relative, absolute)
     CHECK_GRADIENT(x, d_x, o.size);
     if (kind >= GATE && has_b(k))
         CHECK_GRADIENT(bias, d_bias, o.columns);

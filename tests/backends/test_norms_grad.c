@@ -51,7 +51,6 @@ Test(norms_grad, reference_is_the_derivative)
         for (size_t s = 0; s < ARRAY_LEN(some); s++) {
             const int rows = some[s][0], n = some[s][1];
             struct rows_of o;
-            char what[3][64];
             if (!defined(kind, n))
                 continue;
             make(&o, kind, rows, n, 2);
@@ -60,13 +59,12 @@ Test(norms_grad, reference_is_the_derivative)
             const struct scalar f = {value, &o, U * 4 * rows * n, 0};
             /* the gradients are rounded once, and cancel a little */
             const double relative = 16 * U, absolute = 2 * f.noise / FINITE_STEP;
-            for (int k = 0; k < 3; k++)
-                snprintf(what[k], sizeof(what[k]), "kind %d operand %d %dx%d", kind, k, rows, n);
-            expect_gradient(&f, what[0], o.x, d.x, o.size, relative, absolute);
-            expect_gradient(&f, what[1], o.weight, d.weight, kind == NORM_SCALE ? 1 : (size_t)n,
+            const char *const what = kept_text("kind %d %dx%d", kind, rows, n);
+            expect_gradient(&f, what, o.x, d.x, o.size, relative, absolute);
+            expect_gradient(&f, what, o.weight, d.weight, kind == NORM_SCALE ? 1 : (size_t)n,
                             relative, absolute);
             if (norm_centred(kind))
-                expect_gradient(&f, what[2], o.bias, d.bias, (size_t)n, relative, absolute);
+                expect_gradient(&f, what, o.bias, d.bias, (size_t)n, relative, absolute);
         }
 }
 

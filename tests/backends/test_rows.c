@@ -10,12 +10,11 @@ TEST_EACH(int *b, rows, threads, every_backend())
 {
     enum { ROWS = 67, N = 1023 };
     const struct engine g = open_engine(backends[*b]->name, 2);
-    float *one = normals(ROWS * N, "s", 0, 2), *two = fenced(ROWS * N), *inside = fenced(ROWS * N);
+    float *one = normals(ROWS * N, "s", 0, 2), *two = copied(one, ROWS * N),
+          *inside = copied(one, ROWS * N);
     struct softmax o = {
         .s = one, .ld = N, .rows = ROWS, .cols = N, .hi = 3, .hi_slope = 1, .threads = 1};
 
-    memcpy(two, one, sizeof(float[ROWS * N]));
-    memcpy(inside, one, sizeof(float[ROWS * N]));
     g.ops.softmax(&o);
     o.s = two, o.threads = 2;
     g.ops.softmax(&o);

@@ -70,10 +70,7 @@ static struct made whole_file(uint32_t version)
 static enum status open_made(const struct made *m, struct safetensors *s, json_t **keys,
                              struct err *e)
 {
-    char path[FILE_PATH];
-
-    made_write(m, path);
-    TRY(gguf_open(s, keys, path, e));
+    TRY(gguf_open(s, keys, made_file(m), e));
     kept_copy(s, sizeof(*s)), kept(*keys);
     return OK;
 }

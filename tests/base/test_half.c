@@ -62,10 +62,10 @@ static int files(void)
 /* Two at once, as of two machines that share a folder. */
 Test(half, each_has_a_name_of_its_own)
 {
-    char path[FILE_PATH], *half[2];
+    const char *const path = in_folder("file");
+    char *half[2];
     int fd[2];
 
-    folder_path(path, "file");
     for (int i = 0; i < 2; i++) {
         fd[i] = half_create(&half[i], path);
         cr_assert_geq(fd[i], 0);
@@ -89,9 +89,8 @@ static int write_often(int way, const char *path, int writer)
 
 Test(half, several_writers_of_one_file)
 {
-    char path[FILE_PATH];
+    const char *const path = in_folder("file");
 
-    folder_path(path, "file");
     for (int way = 0; way < WAYS; way++) {
         for (int i = 0; i < WRITERS; i++)
             if (fork() == 0)
@@ -108,11 +107,10 @@ Test(half, several_writers_of_one_file)
 /* What has the name already stays: another's half, a link to a file, and one to none. */
 Test(half, never_of_a_name_that_is_taken)
 {
-    char path[FILE_PATH], taken[3][FILE_PATH], target[FILE_PATH];
+    const char *const path = in_folder("file"), *const target = in_folder("target");
+    char taken[3][FILE_PATH];
     struct stat is;
 
-    folder_path(path, "file");
-    folder_path(target, "target");
     MUST(file_replace(target, "theirs", 6, &failure));
     for (int i = 0; i < 3; i++)
         cr_assert_lt(snprintf(taken[i], FILE_PATH, "%s.%08x.tmp", path, (unsigned)getpid() + i),
@@ -135,10 +133,8 @@ Test(half, never_of_a_name_that_is_taken)
 Test(half, nothing_is_left_of_a_failure)
 {
     const struct rlimit small = {.rlim_cur = 200, .rlim_max = 200};
-    char path[FILE_PATH], sub[FILE_PATH];
+    const char *const path = in_folder("file"), *const sub = in_folder("folder");
 
-    folder_path(path, "file");
-    folder_path(sub, "folder");
     cr_assert_eq(mkdir(sub, 0700), 0);
     cr_assert_neq(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
     for (int way = 0; way < WAYS; way++)
@@ -163,18 +159,11 @@ Test(half, clears_what_killed_processes_left)
                                         "n.00000000.tmp",
                                         "m.best.00000000.tmp",
                                         "m.00000000.tmp2"};
-    char path[FILE_PATH];
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        folder_path(path, names[i]);
-        MUST(file_replace(path, "x", 1, &failure));
-    }
-    folder_path(path, "m");
-    cr_expect_eq(half_clear(path), 0);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        folder_path(path, names[i]);
-        cr_expect_eq(access(path, F_OK) == 0, i > 1, "%s", names[i]);
-    }
-    folder_path(path, "none/m");
-    cr_expect_eq(half_clear(path), 0);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        folder_put_text(names[i], "x");
+    cr_expect_eq(half_clear(in_folder("m")), 0);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        cr_expect_eq(folder_has(names[i]), i > 1, "%s", names[i]);
+    cr_expect_eq(half_clear(in_folder("none/m")), 0);
 }

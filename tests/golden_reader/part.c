@@ -115,8 +115,7 @@ static void norm_grad(struct run *r)
 /* After the backward pass. */
 static void norm_buffers(struct run *r)
 {
-    for (int i = 0; i < r->params.n; i++) {
-        const struct param *const w = &r->params.v[i];
+    for (const struct param *w = r->params.v; w < r->params.v + r->params.n; w++) {
         char name[96];
         for (size_t k = 0; w->buffer && k < w->n; k++)
             w->data[k] += w->grad[k];

@@ -37,7 +37,6 @@ Test(admin, omega_is_what_the_branches_below_vary)
     struct trained t;
 
     open_trained(&t, &c, "ref", 1);
-    lm_build_tables(&t.m.lm, &t.m.g);
     admin_profile(&t.m.lm, &t.m.g, t.tokens, B, L);
     const struct sublayers *const s = &t.m.lm.sublayers;
     double sum = 0, omega[6];
@@ -67,7 +66,6 @@ Test(admin, an_encoder_has_its_own_sum)
 
     c.enc_layers = 2;
     open_trained(&t, &c, "ref", 1);
-    lm_build_tables(&t.m.lm, &t.m.g);
     admin_profile(&t.m.lm, &t.m.g, t.tokens, B, L);
     const struct sublayers *const encoder = encoder_layers(&t.m.lm);
     cr_expect_eq(encoder->at[0].omega->data[0], 1);
@@ -83,7 +81,6 @@ Test(admin, other_models_stay_as_they_are)
 
     open_trained(&t, &c, "ref", 1);
     const double before = loss(&t);
-    lm_build_tables(&t.m.lm, &t.m.g);
     admin_profile(&t.m.lm, &t.m.g, t.tokens, B, L);
     cr_expect_eq(loss(&t), before);
 }

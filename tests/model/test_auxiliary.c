@@ -51,11 +51,10 @@ static double by_definition(const struct trained *t, double progress)
 
     for (int l = 1; l <= N; l++)
         for (int k = 0; k < m->c.aux_targets; k++) {
-            char name[64];
-            snprintf(name, sizeof(name), "aux.%d.%d.weight", l - 1, k);
-            const struct param *const W = params_find(&m->params, name);
+            const struct param *const W =
+                params_find(&m->params, kept_text("aux.%d.%d.weight", l - 1, k));
             const float *const h = own->states + (m->c.aux_layers ? (size_t)(l - 1) * n : 0);
-            cr_expect_eq(W != NULL, l == N ? k > 0 : m->c.aux_layers, "%s", name);
+            cr_expect_eq(W != NULL, l == N ? k > 0 : m->c.aux_layers, "%d, %d", l, k);
             if (!W || (l < N && progress >= l / (2.0 * N)))
                 continue;
             for (int b = 0; b < B; b++)
@@ -110,7 +109,7 @@ static void expect_derivatives(float drop)
         remember(&t);
         t.m.lm.drop = (struct dropout){.p = drop, .seed = SEED, .step = 9};
         const struct scalar f = {all_losses, &t, 24 * U * log(c.V), 0x1p-6};
-        expect_gradients_aside(&t, &f, variants_of[v]);
+        expect_derivatives_of(&t, &f, variants_of[v]);
     }
 }
 

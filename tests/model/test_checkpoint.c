@@ -17,11 +17,9 @@ static enum status read_config(const char *path, struct config *c, struct err *e
 
 static struct config golden_config(const char *name)
 {
-    char path[FILE_PATH];
     struct config c;
 
-    snprintf(path, sizeof(path), "tests/golden/%s.safetensors", name);
-    MUST(read_config(path, &c, &failure));
+    MUST(read_config(kept_text("tests/golden/%s.safetensors", name), &c, &failure));
     return c;
 }
 
@@ -63,16 +61,15 @@ Test(checkpoint, choices_of_the_golden_files)
     cr_expect_eq(golden_config("lm_vanilla_post").pos, pos_find("sinusoid"));
 }
 
+static const char edited[] = "edited.safetensors";
+
 /* A golden file with one key changed, as a config. */
 static enum status edited_config(const char *name, const char *key, const char *value,
-                                 char path[FILE_PATH], struct config *c, struct err *e)
+                                 struct config *c, struct err *e)
 {
-    char from[FILE_PATH];
-
-    snprintf(from, sizeof(from), "tests/golden/%s.safetensors", name);
-    folder_path(path, "edited.safetensors");
-    edited_file(path, from, &(struct edit){.key = key, .value = value});
-    return read_config(path, c, e);
+    edited_file(in_folder(edited), kept_text("tests/golden/%s.safetensors", name),
+                &(struct edit){.key = key, .value = value});
+    return read_config(in_folder(edited), c, e);
 }
 
 Test(checkpoint, keys_that_may_be_absent, .init = folder_make, .fini = folder_remove)
@@ -82,9 +79,8 @@ Test(checkpoint, keys_that_may_be_absent, .init = folder_make, .fini = folder_re
     const struct config want = golden_config("lm_xl_post");
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        char path[FILE_PATH];
         struct config c;
-        MUST(edited_config("lm_xl_post", keys[i], NULL, path, &c, &failure));
+        MUST(edited_config("lm_xl_post", keys[i], NULL, &c, &failure));
         cr_expect(c.causal == want.causal && c.tied == want.tied && c.window == want.window);
         cr_expect(c.clip == want.clip && c.rel_rows == want.rel_rows);
         cr_expect_float_eq(c.scale, want.scale, 1e-7f, "%s", keys[i]);
@@ -94,10 +90,9 @@ Test(checkpoint, keys_that_may_be_absent, .init = folder_make, .fini = folder_re
 
 Test(checkpoint, longest_segment_decides, .init = folder_make, .fini = folder_remove)
 {
-    char path[FILE_PATH];
     struct config c;
 
-    MUST(edited_config("lm_vanilla_post", "seq", "6,17,8", path, &c, &failure));
+    MUST(edited_config("lm_vanilla_post", "seq", "6,17,8", &c, &failure));
     cr_expect_eq(c.max_seq, 17);
 }
 
@@ -164,12 +159,11 @@ Test(checkpoint, nonsense_names_its_key, .init = folder_make, .fini = folder_rem
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char path[FILE_PATH];
         struct config c;
         const bool rope = strncmp(cases[i].key, "rope", 4) == 0; /* has keys of its own */
         const char *const file = rope ? "lm_rope" : "lm_shaw_post";
-        REFUSED(edited_config(file, cases[i].key, cases[i].value, path, &c, &failure), E_IO, path,
-                cases[i].text);
+        REFUSED(edited_config(file, cases[i].key, cases[i].value, &c, &failure), E_IO,
+                in_folder(edited), cases[i].text);
     }
 }
 
@@ -216,8 +210,7 @@ Test(checkpoint, wrong_tensors, .init = folder_make, .fini = folder_remove)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char path[FILE_PATH];
-        folder_path(path, "edited.safetensors");
+        const char *const path = in_folder(edited);
         edited_file(path, shaw, &cases[i].edit);
         REFUSED(load(path, &failure), E_IO, path, cases[i].text);
     }
@@ -225,39 +218,33 @@ Test(checkpoint, wrong_tensors, .init = folder_make, .fini = folder_remove)
 
 /* ---- there and back ----------------------------------------------------------------------- */
 
+/* A file of a model with weights from the seed. */
+static struct safetensors saved_model(struct model *m, const struct config *c)
+{
+    const struct provenance from = {.unit = "byte", .seed = 3};
+    const char *const path = in_folder("model.safetensors");
+
+    model_open(m, c, "ref", 1, MEM_NONE, (struct extent){1, 6, 0});
+    MUST(checkpoint_save(path, c, &m->lm.params, &from, &failure));
+    return tensors_of(path);
+}
+
 /* A saved model reads as the same model, with the same logits to the last bit. Every number of it by
  * itself: test_keys.c. */
 static void there_and_back(const struct config *c)
 {
-    const struct provenance from = {.unit = "byte", .seed = 3};
-    const struct extent max = {1, 6, 0};
-    char path[FILE_PATH];
     struct model m, n;
     struct config back;
+    const struct safetensors s = saved_model(&m, c);
 
-    folder_path(path, "model.safetensors");
-    model_open(&m, c, "ref", 1, MEM_NONE, max);
-    MUST(checkpoint_save(path, c, &m.lm.params, &from, &failure));
-    const struct safetensors s = tensors_of(path);
     MUST(checkpoint_config(&s, "", &back, &failure));
     cr_expect(back.variant == c->variant && back.mem_len == 4 && back.max_seq == 6);
-    model_open(&n, &back, "ref", 1, MEM_NONE, max);
+    model_open(&n, &back, "ref", 1, MEM_NONE, (struct extent){1, 6, 0});
     for (int i = 0; i < n.lm.params.n; i++)
         n.lm.params.v[i].data[0] = NAN;
     MUST(checkpoint_load(&s, "", &n.lm.params, &failure));
     float *want = model_stream(&m, 0, 1, 6, 6), *got = model_stream(&n, 0, 1, 6, 6);
     cr_expect_arr_eq(got, want, (size_t)(6 * c->V) * sizeof(float), "%s", c->variant->name);
-}
-
-/* In the test's folder, with weights from the seed. */
-static void save_model(char path[FILE_PATH], const struct config *c)
-{
-    const struct provenance from = {.unit = "byte", .seed = 3};
-    struct model m;
-
-    folder_path(path, "model.safetensors");
-    model_open(&m, c, "ref", 1, MEM_NONE, (struct extent){1, 6, 0});
-    MUST(checkpoint_save(path, c, &m.lm.params, &from, &failure));
 }
 
 /* A key of another part, one that means nothing here, and a gate where there is none. */
@@ -266,15 +253,15 @@ Test(checkpoint, keys_that_nothing_obeys, .init = folder_make, .fini = folder_re
     static const char *const keys[][2] = {
         {"rope_base", "500"}, {"features", "8"}, {"wiring", "pre"}, {"out_gate", "sigmoid"}};
     struct config c = config_default(variant_find("rwkv6"), 12, 2, 6, 24, 2, 23);
-    char path[FILE_PATH], edited[FILE_PATH];
     struct config back;
+    struct model m;
 
-    folder_path(edited, "edited.safetensors");
     c.max_seq = 6;
-    save_model(path, &c);
+    (void)saved_model(&m, &c);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        edited_file(edited, path, &(struct edit){.key = keys[i][0], .value = keys[i][1]});
-        const struct safetensors s = tensors_of(edited);
+        edited_file(in_folder(edited), in_folder("model.safetensors"),
+                    &(struct edit){.key = keys[i][0], .value = keys[i][1]});
+        const struct safetensors s = tensors_of(in_folder(edited));
         REFUSED(checkpoint_lm(&s, &back, &failure), E_IO, keys[i][0]);
     }
 }
@@ -291,11 +278,10 @@ Test(checkpoint, gates_that_an_option_chooses, .init = folder_make, .fini = fold
     for (size_t i = 0; i < ARRAY_LEN(chosen); i++) {
         struct config c = config_default(variant_find(chosen[i].variant), 12, 2, 6, 24, 2, 23),
                       back;
-        char path[FILE_PATH];
+        struct model m;
         c.max_seq = 6;
         c.out_gate = chosen[i].gate;
-        save_model(path, &c);
-        const struct safetensors s = tensors_of(path);
+        const struct safetensors s = saved_model(&m, &c);
         cr_expect_eq(checkpoint_lm(&s, &back, &failure), OK, "%s", failure.msg);
         cr_expect_eq(back.out_gate, chosen[i].gate, "%s", chosen[i].variant);
     }

@@ -95,7 +95,6 @@ TEST_EACH(int *backend, compressive, memory_is_its_definition, every_backend(), 
         const struct config c = compressing((enum compress)(form % 3), 3, 1 + form / 3);
         static struct list cm[B], m[B];
         struct model t;
-        char what[96];
         model_open(&t, &c, backends[*backend]->name, 1, MEM_HIDDEN, (struct extent){B, L, 11});
         struct sublayer *const s = sublayers_attention(&t.lm.sublayers, 1);
         memset(cm, 0, sizeof(cm)), memset(m, 0, sizeof(m));
@@ -107,8 +106,9 @@ TEST_EACH(int *backend, compressive, memory_is_its_definition, every_backend(), 
             for (int b = 0; b < B; b++) {
                 for (int r = 0; r < pieces[i]; r++)
                     remember_by_hand(s, &cm[b], &m[b], x + (b * pieces[i] + r) * D);
-                snprintf(what, sizeof(what), "%s, %s, %d to 1, piece %zu", backends[*backend]->name,
-                         compress_name[compressive_of(&c)->form], compressive_of(&c)->ratio, i);
+                const char *const what = kept_text(
+                    "%s, %s, %d to 1, piece %zu", backends[*backend]->name,
+                    compress_name[compressive_of(&c)->form], compressive_of(&c)->ratio, i);
                 cr_assert_eq(s->memory.compressed, cm[b].n, "%s", what);
                 cr_assert_eq(s->memory.M, cm[b].n + m[b].n, "%s", what);
                 expect_rows(&s->memory, b, 0, &cm[b], what);
@@ -205,14 +205,13 @@ Test(compressive, convolution_is_trained_by_what_is_lost, .timeout = 240)
             cr_assert_gt(value, 0);
             params_zero_grad(&t.m.lm.params);
             lm_backward(&t.m.lm, &t.m.g, t.tokens, t.targets, B, L);
-            for (int i = 0; i < t.m.lm.params.n; i++) {
-                struct param *p = &t.m.lm.params.v[i];
-                char what[96];
+            for (const struct param *p = t.m.lm.params.v; p < t.m.lm.params.v + t.m.lm.params.n;
+                 p++) {
                 if (!strstr(p->name, "compress"))
                     continue;
                 n++;
-                snprintf(what, sizeof(what), "%s %d %.64s", wiring_name[c.wiring], ratio, p->name);
-                expect_gradient(&f, what, p->data, p->grad, p->n, 512 * U, 2 * f.noise / f.step);
+                expect_gradient(&f, kept_text("%s %d %s", wiring_name[c.wiring], ratio, p->name),
+                                p->data, p->grad, p->n, 512 * U, 2 * f.noise / f.step);
             }
             cr_expect_eq(n, 4);
         }
@@ -232,8 +231,7 @@ Test(compressive, nothing_else_is_trained_by_it)
     for (int i = 0; i < t.m.lm.sublayers.n; i++)
         sublayer_reconstruction_grad(&t.m.g, &t.m.lm.sublayers.at[i], &t.m.lm.sublayers.work[i], B,
                                      L);
-    for (int i = 0; i < t.m.lm.params.n; i++) {
-        const struct param *p = &t.m.lm.params.v[i];
+    for (const struct param *p = t.m.lm.params.v; p < t.m.lm.params.v + t.m.lm.params.n; p++) {
         bool any = false;
         for (size_t k = 0; k < p->n; k++)
             any = any || p->grad[k] != 0;
@@ -261,12 +259,10 @@ Test(compressive, fills_its_memory)
 Test(compressive, keeps_hidden_states_only)
 {
     const struct config c = compressing(COMPRESS_MEAN, 4, 3);
-    struct model m = {0};
+    struct model m = {.g = open_engine("ref", 1)};
 
-    cr_assert_eq(engine_open(&m.g, "ref", 1, NULL, &failure), OK);
-    cr_assert_eq(lm_init(&m.lm, &c, &failure), OK);
-    REFUSED(lm_bind(&m.lm, &m.g, MEM_KV, (struct extent){B, L, 13}, &m.arena, &failure),
-            E_UNSUPPORTED, "-> use --mem-kind hidden");
+    MUST(lm_init(&m.lm, &c, &failure));
+    REFUSED(model_bind(&m, MEM_KV, (struct extent){B, L, 13}, false, &failure), E_UNSUPPORTED,
+            "-> use --mem-kind hidden");
     lm_free(&m.lm);
-    arena_release(&m.arena);
 }

@@ -79,14 +79,6 @@ Test(config, registries_find_by_name_and_alias)
     cr_expect(!gate_find("none") && !pos_find("") && pos_find("none"));
 }
 
-static void expect_refused(const struct config *c, const char *text)
-{
-    struct err e = {""};
-
-    cr_expect_eq(config_check(c, &e), E_USAGE, "%s", text);
-    cr_expect_str_eq(e.msg, text);
-}
-
 /* One less than the least of a whole number, or one more than the greatest. */
 static void expect_bounds(const struct config *usual, const struct choice *row, ptrdiff_t base)
 {
@@ -146,7 +138,7 @@ Test(config, sinusoids_need_an_even_width)
         snprintf(text, sizeof(text), "%s: --d-model 47 is odd  -> sinusoids come in pairs, give 48",
                  c.variant->name);
         if (c.pos->sinusoids || c.steps)
-            expect_refused(&c, text);
+            REFUSED(config_check(&c, &failure), E_USAGE, text);
         else if (!strchr(c.subs, 'l')) /* whose parts divide the width it has by default */
             cr_expect_eq(config_check(&c, NULL), OK, "%s", c.variant->name);
     }

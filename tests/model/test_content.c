@@ -80,8 +80,6 @@ Test(content, something_left_out_is_not)
     cr_expect_gt(case_error(got, want, (size_t)(2 * TEXT * c.V)), 100);
 }
 
-/* ---- what looks ahead --------------------------------------------------------------------- */
-
 /* ---- centroids ---------------------------------------------------------------------------- */
 
 /* The length of the step of the first layer's centroids after a backward pass, and whether the
@@ -95,7 +93,6 @@ static double step_of(float decay)
     ((struct routing *)c.numbers[SLOT_MIXER].bytes)->mu_decay = decay;
     model_open_trained(&m, &c, "ref", 1, MEM_NONE, one_pass);
     params_zero_grad(&m.lm.params);
-    lm_build_tables(&m.lm, &m.g);
     int32_t tokens[2 * TEXT];
     for (int i = 0; i < 2 * TEXT; i++)
         tokens[i] = i * 5 % c.V;
@@ -172,7 +169,6 @@ Test(content, gathers_that_cannot_be_timed_alone)
         const struct config c = small(forms[i]);
         struct model m;
         model_open(&m, &c, "ref", 1, MEM_NONE, one_pass);
-        lm_build_tables(&m.lm, &m.g);
         model_segment(&m, 0, 2, 0, TEXT, TEXT);
         cr_expect_gt(sublayers_moves(&m.lm.sublayers, 2, TEXT, 0), 0, "%s", forms[i]);
         cr_expect_not(sublayers_gather(&m.lm.sublayers, &m.g, 2, TEXT), "%s", forms[i]);
@@ -189,7 +185,6 @@ Test(content, gathers_of_real_groups)
     c.max_seq = ROWS;
     cr_assert_eq(settings_parse(&c, "clusters_of_head=4,route_window=0", false, &failure), OK);
     model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, ROWS, 0});
-    lm_build_tables(&m.lm, &m.g);
     model_segment(&m, 0, 1, 0, ROWS, ROWS);
     struct sublayers *const s = &m.lm.sublayers;
     /* each row is in one group, however large these are: 16 bytes a number and head */

@@ -83,8 +83,7 @@ static bool expect_flop(int v)
 
     c.gate = variants[v]->gate;
     model_open(&m, &c, "ref", 1, kind, (struct extent){B, L, M});
-    lm_build_tables(&m.lm, &m.g);
-    lm_forget(&m.lm);
+
     for (int t = 0; t < M; t++) { /* as many tokens as are remembered: the oldest is the first */
         model_segment(&m, 0, B, t, 1, 1);
         lm_commit(&m.lm, 1);

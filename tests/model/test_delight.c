@@ -209,21 +209,14 @@ Test(delight, map_is_differentiated, .timeout = 120)
     for (int form = 0; form < FORMS; form++) {
         const struct config c = form_of(form, form & 1 ? 32 : 16, 1, form & 1 ? 16 : 8);
         struct map_case t;
-        char name[96];
         map_open(&t, &c, "ref", 1, 3);
         const size_t n = (size_t)(t.rows * c.D);
         const double noise = 8 * 7 * U * 2 * sqrt((double)(t.rows * t.width));
         const struct scalar f = {map_value, &t, noise, dextra_of(&c)->norm ? 0x1p-10 : 0x1p-7};
-        float *d_x = fenced(n);
+        const char *const what = kept_text("form %d", form);
         map_forward(&t), map_backward(&t);
-        memcpy(d_x, t.d_x, n * sizeof(float));
-        snprintf(name, sizeof(name), "form %d x", form);
-        expect_gradient(&f, name, t.x, d_x, n, 512 * U, 2 * f.noise / f.step);
-        for (int i = 0; i < t.p.n; i++) {
-            struct param *w = &t.p.v[i];
-            snprintf(name, sizeof(name), "form %d %.64s", form, w->name);
-            expect_gradient(&f, name, w->data, w->grad, w->n, 512 * U, 2 * f.noise / f.step);
-        }
+        expect_gradient(&f, what, t.x, copied(t.d_x, n), n, 512 * U, 2 * f.noise / f.step);
+        expect_gradients(&f, what, &t.p, 512 * U, 2 * f.noise / f.step);
     }
 }
 

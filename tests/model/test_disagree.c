@@ -75,9 +75,7 @@ Test(disagree, has_its_derivative, .timeout = 120)
         remember(&t);
         const struct scalar f = {values ? loss_of_values : loss_of_outputs, &t, 8 * U * log(c.V),
                                  0x1p-6};
-        char what[128];
-        snprintf(what, sizeof(what), "%s, %s", cases[k].variant, cases[k].of);
-        expect_gradients_aside(&t, &f, what);
+        expect_derivatives_of(&t, &f, kept_text("%s, %s", cases[k].variant, cases[k].of));
     }
 }
 

@@ -32,18 +32,13 @@ static void open_encoded(struct encoded *t, const struct config *c, const char *
     for (int i = 0; i < BATCH * TOKENS; i++)
         t->tokens[i] = t->targets[i] = token_of(&t->m, 5, i);
     t->m.lm.source = t->source;
-    lm_build_tables(&t->m.lm, &t->m.g);
 }
 
-/* The logits, to be freed. */
+/* The logits. */
 static float *run(struct encoded *t)
 {
-    const size_t n = (size_t)(BATCH * TOKENS * t->m.lm.c.V);
-    float *const all = room(n, sizeof(*all));
-
     lm_forward(&t->m.lm, &t->m.g, t->tokens, BATCH, TOKENS, TOKENS, t->targets, t->m.nll);
-    memcpy(all, t->m.lm.logits, n * sizeof(*all));
-    return all;
+    return copied(t->m.lm.logits, (size_t)(BATCH * TOKENS * t->m.lm.c.V));
 }
 
 /* Of row `i` of all, those of sequence 0 first. */

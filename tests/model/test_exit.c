@@ -3,6 +3,7 @@
  * Positions that stop early, gates that skip sub-layers, an output that reads all layers: what
  * follows from their rules. Golden files compare whole models, test_grad_lm.c their gradients. */
 #include "tests/support/model.h"
+#include "tests/support/named.h"
 #include "variants/model/lm/exit.h"
 
 enum { BATCH = 2, TOKENS = 9, VOCAB = 11, LAYERS = 4 };
@@ -15,8 +16,6 @@ static struct config of(const char *variant)
 static void open_model(struct model *m, const struct config *c)
 {
     model_open(m, c, "ref", 1, MEM_HIDDEN, (struct extent){BATCH, TOKENS, TOKENS});
-    lm_build_tables(&m->lm, &m->g);
-    lm_forget(&m->lm);
 }
 
 static void run(struct model *m) { model_segment(m, 0, BATCH, 0, TOKENS, TOKENS); }
@@ -169,8 +168,7 @@ Test(conditional, gates_shut_and_open)
         struct model m, other;
         open_model(&m, &c);
         open_model(&other, &plain);
-        for (int i = 0; i < m.lm.params.n; i++) {
-            struct param *const w = &m.lm.params.v[i];
+        for (struct param *w = m.lm.params.v; w < m.lm.params.v + m.lm.params.n; w++) {
             if (strstr(w->name, "skip"))
                 for (size_t e = 0; e < w->n; e++)
                     w->data[e] = strstr(w->name, "bias") ? (open ? 100 : -100) : 0;
@@ -208,10 +206,8 @@ Test(transparent, one_layer_may_have_all_the_weight)
     plain.wiring = WIRING_PRE;
     open_model(&m, &c);
     open_model(&other, &plain);
-    for (int i = 0; i < m.lm.params.n; i++)
-        if (strcmp(m.lm.params.v[i].name, "transparent.weight") == 0)
-            for (int l = 0; l <= LAYERS; l++)
-                m.lm.params.v[i].data[l] = l == LAYERS ? 100 : 0;
+    for (int l = 0; l <= LAYERS; l++)
+        data_of(&m.lm.params, "transparent.weight")[l] = l == LAYERS ? 100 : 0;
     run(&m);
     run(&other);
     cr_expect_lt(case_error(m.lm.logits, other.lm.logits, BATCH * TOKENS * VOCAB), 1);
@@ -224,8 +220,7 @@ static void steps_of(const struct config *c, int32_t steps[BATCH * TOKENS])
 
     open_model(&m, c);
     run(&m);
-    const struct early_exit *const t = m.lm.drive_data;
-    memcpy(steps, t->steps, sizeof(*steps) * BATCH * TOKENS);
+    memcpy(steps, ((const struct early_exit *)m.lm.drive_data)->steps, sizeof(*steps) * ROWS);
 }
 
 /* A window of nothing but the position is the rule of entropy. With a wider one the first position has

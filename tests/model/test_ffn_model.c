@@ -64,10 +64,9 @@ Test(ffn_model, the_option_knows_every_kind)
     for (int i = 0; ffns[i]; i++) {
         struct options o;
         struct plan p;
-        char line[96];
-        snprintf(line, sizeof(line), "-V %s -b ref -w layer --seq 8 --mem 0 --ffn %s",
-                 ffns[i]->build ? "linear" : "vanilla", ffns[i]->name);
-        must_plan(&p, &o, line);
+        must_plan(&p, &o,
+                  kept_text("-V %s -b ref -w layer --seq 8 --mem 0 --ffn %s",
+                            ffns[i]->build ? "linear" : "vanilla", ffns[i]->name));
         cr_expect(p.n == 1 && p.cases[0].config.ffn == ffns[i]);
     }
     struct options o;

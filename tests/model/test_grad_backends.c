@@ -38,7 +38,6 @@ Test(grad_backends, keeping_changes_nothing)
             c.max_seq = bound.L;
             open_trained(&t, &c, backends[b]->name, 1);
             model_open(&plain, &c, backends[b]->name, 1, t.kind, bound);
-            lm_build_tables(&t.m.lm, &t.m.g), lm_build_tables(&plain.lm, &plain.g);
             lm_forward(&t.m.lm, &t.m.g, t.tokens, B, L, L, t.targets, t.nll);
             lm_forward(&plain.lm, &plain.g, t.tokens, B, L, L, t.targets, plain.nll);
             cr_expect(memcmp(t.nll, plain.nll, sizeof(t.nll)) == 0, "%s", backends[b]->name);
@@ -54,8 +53,7 @@ Test(grad_backends, gradients_are_added)
     open_trained(&t, &c, "ref", 1);
     run_backward(&t);
     const struct param *E = &t.m.lm.params.v[t.m.lm.at_embed];
-    float *once = room(E->n, sizeof(*once));
-    memcpy(once, E->grad, E->n * sizeof(*once));
+    float *const once = copied(E->grad, E->n);
     loss(&t);
     lm_backward(&t.m.lm, &t.m.g, t.tokens, t.targets, B, L);
     for (size_t e = 0; e < E->n; e++)
@@ -76,10 +74,9 @@ Test(grad_backends, projected_memory_is_refused)
 {
     const struct form w = {2, -1, WIRING_POST};
     struct config c = wired(&w, 0);
-    struct model m = {0};
+    struct model m = {.g = open_engine("ref", 1)};
 
-    cr_assert_eq(engine_open(&m.g, "ref", 1, NULL, &failure), OK);
-    cr_assert_eq(lm_init(&m.lm, &c, &failure), OK);
+    MUST(lm_init(&m.lm, &c, &failure));
     REFUSED(model_bind(&m, MEM_KV, bound, true, &failure), E_UNSUPPORTED,
             "  -> use --mem-kind hidden");
     lm_free(&m.lm);
@@ -89,9 +86,8 @@ Test(grad_backends, projected_memory_is_refused)
 Test(grad_backends, missing_backward_is_refused)
 {
     static const struct attn_impl forward_only = {.name = "forward_only"};
-    struct engine g;
+    const struct engine g = open_engine("ref", 1);
 
-    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &failure), OK);
     REFUSED(engine_attn_backward(&g, &forward_only, &failure), E_UNSUPPORTED,
             "backend ref has no backward pass");
     HAS(failure.msg, "forward_only");

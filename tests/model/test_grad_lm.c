@@ -23,22 +23,11 @@ static void between_distances(const struct params *p)
 static bool expect_derivatives(struct trained *t)
 {
     const struct config *const c = &t->m.lm.c;
-    struct params *p = &t->m.lm.params;
-    const struct scalar f = {loss, t, 4 * U * log(t->m.lm.c.V), 0x1p-6};
-    bool smooth = true;
+    const struct scalar f = {loss, t, 4 * U * log(c->V), 0x1p-6};
 
-    run_backward(t);
-    for (int i = 0; i < p->n && smooth; i++) {
-        char what[160];
-        const struct param *w = &p->v[i];
-        if (w->buffer)
-            continue;
-        snprintf(what, sizeof(what), "%s, %s, %s: %s", c->variant->name, wiring_name[c->wiring],
-                 c->gate ? c->gate->name : "no gate", w->name);
-        smooth =
-            expect_gradient_aside(&f, what, w->data, w->grad, w->n, 64 * U, 2 * f.noise / f.step);
-    }
-    return smooth;
+    return expect_derivatives_of(t, &f,
+                                 kept_text("%s, %s, %s", c->variant->name, wiring_name[c->wiring],
+                                           c->gate ? c->gate->name : "no gate"));
 }
 
 /* Weights in a generic position: no choice between experts is so close that every step changes it.
@@ -95,7 +84,7 @@ static bool has_derivatives(const struct config *c)
     return c->norm_kind != NORM_ADA && !jumps && trains(c->variant);
 }
 
-static void expect_derivatives_of(const struct form *w, int turn)
+static void expect_derivatives_of_form(const struct form *w, int turn)
 {
     struct config c = smooth_form(w, turn);
 
@@ -119,7 +108,7 @@ TEST_EACH(int *part, grad_lm, is_the_derivative, every_part())
 
     for (size_t i = (size_t)*part; i < n; i += PARTS)
         for (int half = 0; half <= own_form(&wirings[i]) && sampled(i / PARTS, 2); half++)
-            expect_derivatives_of(&wirings[i], (int)(i * 2 + (size_t)half * 5) % 8);
+            expect_derivatives_of_form(&wirings[i], (int)(i * 2 + (size_t)half * 5) % 8);
 }
 
 /* The same with a fixed mask everywhere that something is dropped; one under which no ReLU meets

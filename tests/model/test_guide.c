@@ -121,9 +121,7 @@ Test(guide, has_its_derivative, .timeout = 120)
         avoid_corners(&t->m.lm.params);
         remember(t);
         const struct scalar f = {loss_and_guidance, &x, 8 * U * log(c.V), 0x1p-6};
-        char what[128];
-        snprintf(what, sizeof(what), "%s, %s", cases[k].variant, cases[k].settings);
-        expect_gradients_aside(t, &f, what);
+        expect_derivatives_of(t, &f, kept_text("%s, %s", cases[k].variant, cases[k].settings));
     }
 }
 

@@ -18,14 +18,17 @@ TestSuite(keys, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* ---- there and back ----------------------------------------------------------------------- */
 
-static void save(const char *path, const struct config *c)
+/* A file of the model. */
+static struct safetensors saved(const struct config *c)
 {
+    const char *const path = in_folder("model.safetensors");
     const struct provenance from = {.unit = "byte", .corpus = "text", .step = 3, .seed = 5};
     struct lm m;
 
     place_model(&m, c);
     params_init(&m.params, 1, 1);
     MUST(checkpoint_save(path, c, &m.params, &from, &failure));
+    return tensors_of(path);
 }
 
 static void expect_row(const struct choice *row, const void *got, const void *want,
@@ -54,14 +57,11 @@ static bool is_in_tensors(const struct choice *row, const struct config *c)
 
 static void there_and_back(const struct config *c, const char *changed)
 {
-    char path[FILE_PATH];
+    const struct safetensors s = saved(c);
     struct config back;
     struct lm m;
     const struct choice *row;
 
-    folder_path(path, "model.safetensors");
-    save(path, c);
-    const struct safetensors s = tensors_of(path);
     cr_assert_eq(checkpoint_config(&s, "", &back, &failure), OK, "%s with %s: %s", c->variant->name,
                  changed, failure.msg);
     MUST(lm_init(&m, &back, &failure));
@@ -86,12 +86,9 @@ static void there_and_back(const struct config *c, const char *changed)
 /* What training writes is what scoring reads. */
 static void expect_language_model(const struct config *c, const char *changed)
 {
-    char path[FILE_PATH];
+    const struct safetensors s = saved(c);
     struct config back;
 
-    folder_path(path, "model.safetensors");
-    save(path, c);
-    const struct safetensors s = tensors_of(path);
     cr_expect_eq(checkpoint_lm(&s, &back, &failure), OK, "%s with %s: %s", c->variant->name,
                  changed, failure.msg);
 }
@@ -105,16 +102,12 @@ Test(keys, another_part_is_of_another_variant)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct config c = config_default(variant_find(cases[i].variant), 12, 2, 6, 16, 2, 11);
-        char path[FILE_PATH], says[64];
         struct config back;
         c.max_seq = 8;
         set_choice(&c, cases[i].key, cases[i].value);
-        folder_path(path, "model.safetensors");
-        save(path, &c);
-        const struct safetensors s = tensors_of(path);
+        const struct safetensors s = saved(&c);
         cr_expect_neq(checkpoint_lm(&s, &back, &failure), OK, "%s", cases[i].key);
-        snprintf(says, sizeof(says), "metadata %s is not that", cases[i].key);
-        HAS(failure.msg, says);
+        HAS(failure.msg, kept_text("metadata %s is not that", cases[i].key));
     }
 }
 

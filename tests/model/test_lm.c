@@ -126,8 +126,7 @@ EACH_FORM(lm, forward_leaves_memory, true)
         model_open(&m, &c, "ref", 1, kind, (struct extent){2, 4, 6});
         (void)model_stream(&m, 0, 2, 12, 4);
         model_segment(&m, 0, 2, 12, 4, 4);
-        float *first = room(n, sizeof(*first));
-        memcpy(first, m.lm.logits, n * sizeof(*first));
+        float *const first = copied(m.lm.logits, n);
         const float nll = m.nll[7];
         model_segment(&m, 0, 2, 77, 3, 3);
         model_segment(&m, 0, 2, 12, 4, 4);
@@ -272,8 +271,7 @@ Test(lm, future_rows_are_never_read)
     model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){1, 5, 9});
     c.rel_rows = 9;
     model_open(&n, &c, "ref", 1, MEM_HIDDEN, (struct extent){1, 5, 9});
-    for (int i = 0; i < m.lm.params.n; i++) {
-        const struct param *from = &m.lm.params.v[i];
+    for (const struct param *from = m.lm.params.v; from < m.lm.params.v + m.lm.params.n; from++) {
         const struct param *to = params_find(&n.lm.params, from->name);
         cr_assert(to && to->n >= from->n);
         for (size_t x = 0; x < to->n; x++)
@@ -288,18 +286,14 @@ static float *after(const struct config *c, enum mem_kind kind, int L, int M, in
                     bool *all)
 {
     struct model m;
-    float *const logits = room((size_t)(L * c->V), sizeof(*logits));
 
     model_open(&m, c, "ref", 1, kind, (struct extent){1, L, M});
-    lm_build_tables(&m.lm, &m.g);
-    lm_forget(&m.lm);
     for (int at = 0; at <= t; at += L) {
         model_segment(&m, at ? 0 : first, 1, at, L, L);
         lm_commit(&m.lm, L);
     }
-    memcpy(logits, m.lm.logits, sizeof(float) * (size_t)(L * c->V));
     *all = lm_reaches_all(&m.lm);
-    return logits;
+    return copied(m.lm.logits, (size_t)(L * c->V));
 }
 
 /* Layer by layer rows of memory reach M further back, and a segment on the way. */
@@ -357,7 +351,6 @@ Test(lm, a_layer_may_remember_what_left_it)
         c.wiring = pre ? WIRING_PRE : WIRING_POST;
         c.max_seq = 4;
         model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){2, 4, 6});
-        lm_build_tables(&m.lm, &m.g);
         model_segment(&m, 0, 2, 0, 4, 4);
         const struct sublayer *const last = sublayers_attention(&m.lm.sublayers, 2);
         const float *const left = last->left;

@@ -17,7 +17,6 @@ static void open_named(struct trained *t, const char *name, const char *backend)
     if (config_can_look_ahead(&c))
         c.causal = DIRECTION_BOTH;
     open_trained(t, &c, backend, 1);
-    lm_build_tables(&t->m.lm, &t->m.g);
 }
 
 /* Forward and backward of the places; their nll; the mean loss. */
@@ -39,23 +38,6 @@ static double run_picked(struct trained *t, const int32_t *places, int n)
     return sum / (B * n);
 }
 
-static float *grads(const struct trained *t, size_t *n)
-{
-    float *to = NULL;
-
-    *n = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        size_t at = 0;
-        for (int i = 0; i < t->m.lm.params.n; at += t->m.lm.params.v[i++].n)
-            if (to)
-                memcpy(to + at, t->m.lm.params.v[i].grad, t->m.lm.params.v[i].n * sizeof(float));
-        *n = at;
-        if (!to)
-            to = room(at, sizeof(*to));
-    }
-    return to;
-}
-
 TEST_EACH(int *b, lm_picked, all_places_are_the_model, every_backend())
 {
     int32_t all[B * L];
@@ -67,9 +49,9 @@ TEST_EACH(int *b, lm_picked, all_places_are_the_model, every_backend())
         size_t n;
         open_named(&t, names[v], backends[*b]->name);
         const double plain = run_picked(&t, NULL, L);
-        float *const g = grads(&t, &n);
+        float *const g = copy_gradients(&t.m.lm.params, &n);
         cr_expect(run_picked(&t, all, L) == plain, "%s", names[v]);
-        float *const same = grads(&t, &n);
+        float *const same = copy_gradients(&t.m.lm.params, &n);
         cr_expect_eq(memcmp(g, same, n * sizeof(*g)), 0, "%s", names[v]);
     }
 }
@@ -85,11 +67,11 @@ TEST_EACH(int *b, lm_picked, two_parts_make_the_whole, every_backend())
         size_t n;
         open_named(&t, names[v], backends[*b]->name);
         const double whole = run_picked(&t, NULL, L);
-        float *const g = grads(&t, &n);
+        float *const g = copy_gradients(&t.m.lm.params, &n);
         const double first = run_picked(&t, few, FEW);
-        float *const g1 = grads(&t, &n);
+        float *const g1 = copy_gradients(&t.m.lm.params, &n);
         const double second = run_picked(&t, rest, REST);
-        float *const g2 = grads(&t, &n);
+        float *const g2 = copy_gradients(&t.m.lm.params, &n);
         for (size_t i = 0; i < n; i++) {
             const double sum = ((double)g1[i] * FEW + (double)g2[i] * REST) / L;
             off = fmax(off, fabs(sum - (double)g[i]));

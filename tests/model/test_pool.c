@@ -136,9 +136,8 @@ static double pools_value(void *ctx)
 static void expect_derived(const char *order, bool causal, int T)
 {
     struct pool_case t;
-    char name[96];
     const size_t n = (size_t)(T * 12);
-    float *const d_z = normals(n, "d", 0, 1), *const d = fenced(n);
+    float *const d_z = normals(n, "d", 0, 1), *const d = copied(d_z, n);
     struct derived of = {&t, d_z, T};
 
     pool_open(&t, order, causal, "ref", 1, 1, T, true);
@@ -148,15 +147,10 @@ static void expect_derived(const char *order, bool causal, int T)
     const struct scalar f = {pools_value, &of, 64 * U * 2 * sqrt((double)n), 0x1p-7};
     pools_value(&of);
     params_zero_grad(&t.l.p);
-    memcpy(d, d_z, n * sizeof(float));
     sublayers_backward(&t.l.list, &t.l.g, d, 1, T);
-    snprintf(name, sizeof(name), "%s %d x", order, causal);
-    expect_gradient(&f, name, t.x, d, n, 512 * U, 4 * f.noise / f.step);
-    for (int i = 0; i < t.l.p.n; i++) {
-        const struct param *const w = &t.l.p.v[i];
-        snprintf(name, sizeof(name), "%s %d %.64s", order, causal, w->name);
-        expect_gradient(&f, name, w->data, w->grad, w->n, 512 * U, 4 * f.noise / f.step);
-    }
+    const char *const what = kept_text("%s %d", order, causal);
+    expect_gradient(&f, what, t.x, d, n, 512 * U, 4 * f.noise / f.step);
+    expect_gradients(&f, what, &t.l.p, 512 * U, 4 * f.noise / f.step);
 }
 
 /* 7 tokens leave one without a pool, at either level. */
@@ -189,8 +183,7 @@ Test(pools, rows_do_not_see_what_follows)
         struct pool_case all;
         pool_open(&all, forms[i], true, "ref", 1, 1, MOST, false);
         pool_lower(&all);
-        float *const want = fenced((size_t)(MOST * all.l.c.D));
-        memcpy(want, pool_forward(&all, 1, MOST), sizeof(float) * (size_t)(MOST * all.l.c.D));
+        const float *const want = copied(pool_forward(&all, 1, MOST), (size_t)(MOST * all.l.c.D));
         for (int cut = 1; cut < MOST; cut++)
             for (int how = 0; how < 3; how++) {
                 struct pool_case t;

@@ -57,14 +57,12 @@ static const char *other_backend(void)
 static float *logits_changed(struct model *m, int L, int from)
 {
     int32_t tokens[LONGEST];
-    float *const all = room((size_t)(L * V), sizeof(*all));
 
     for (int t = 0; t < L; t++)
         tokens[t] = t < from ? token_of(m, 0, t) : (token_of(m, 0, t) + 1 + t % 3) % V;
     lm_forget(&m->lm);
     lm_forward(&m->lm, &m->g, tokens, 1, L, L, NULL, NULL);
-    memcpy(all, m->lm.logits, sizeof(float) * (size_t)(L * V));
-    return all;
+    return copied(m->lm.logits, (size_t)(L * V));
 }
 
 /* Rows of the reference do not depend on their neighbours, so they keep their bits; but for what
@@ -75,7 +73,6 @@ static void expect_causal(const struct config *c, const char *backend, int L)
     struct model m;
 
     model_open(&m, c, backend, 1, MEM_NONE, (struct extent){1, L, 0});
-    lm_build_tables(&m.lm, &m.g);
     float *const want = logits_changed(&m, L, L);
     for (size_t i = 0; i < ARRAY_LEN(cuts) && L > 1; i++) {
         const int from = max_int(1, cuts[i]);
@@ -133,7 +130,6 @@ EACH_VARIANT(properties, narrow_weights_are_rounded_ones)
     }
     cr_expect_gt(n_narrow, 2, "%s", variants[v]->name);
     lm_build_tables(&wide.lm, &wide.g);
-    lm_build_tables(&narrow.lm, &narrow.g);
     float *const want = logits_changed(&wide, L, L), *const got = logits_changed(&narrow, L, L);
     cr_expect_arr_eq(got, want, sizeof(float) * L * V, "%s", variants[v]->name);
 }
@@ -167,7 +163,6 @@ static float *logits_cut(const struct config *c, const char *backend, enum mem_k
     struct model m;
 
     model_open(&m, c, backend, 1, kind, max);
-    lm_build_tables(&m.lm, &m.g);
     for (int t = 0, i = 0, n; t < CUT_TEXT; t += n, i++) {
         n = min_int(piece(way, i), CUT_TEXT - t);
         model_segment(&m, 0, 2, t, n, n);
@@ -242,7 +237,6 @@ static float *logits_from(const struct config *c, enum mem_kind kind, int64_t po
     struct model m;
 
     model_open(&m, c, "ref", 1, kind, max);
-    lm_build_tables(&m.lm, &m.g);
     start_at(&m, position);
     for (int t = 0, n; t < FAR_TEXT; t += n) {
         n = min_int(3, FAR_TEXT - t);

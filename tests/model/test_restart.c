@@ -17,19 +17,15 @@ static struct config restarting(bool anew)
 /* Of the second segment; with a memory of M rows, and the first as it was or forgotten. */
 static float *second(const struct config *c, int M, bool forgotten)
 {
-    const size_t n = (size_t)(ROWS * c->V);
-    float *const to = room(n, sizeof(*to));
     struct model m;
 
     model_open(&m, c, "ref", 1, MEM_HIDDEN, (struct extent){BATCH, SEGMENT, M});
-    lm_build_tables(&m.lm, &m.g);
     model_segment(&m, 0, BATCH, 0, SEGMENT, SEGMENT);
     lm_commit(&m.lm, SEGMENT);
     if (forgotten)
         lm_forget(&m.lm);
     model_segment(&m, 0, BATCH, SEGMENT, SEGMENT, SEGMENT);
-    memcpy(to, m.lm.logits, n * sizeof(*to));
-    return to;
+    return copied(m.lm.logits, (size_t)(ROWS * c->V));
 }
 
 /* Without rows of memory nothing but positions is left of the first segment. */

@@ -2,7 +2,7 @@
  *
  * Slots: what is carried from segment to segment, and gradients that reach what earlier segments
  * wrote, against differences of a loss that runs all of them. Golden files compare the numbers. */
-#include "tests/support/finite.h"
+#include "tests/support/gradients.h"
 #include "tests/support/in_double.h"
 #include "tests/support/model.h"
 #include "variants/model/lm/slots.h"
@@ -37,7 +37,6 @@ Test(slots, are_units_that_each_segment_rewrites)
 
     model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){BATCH, TOKENS, 0});
     float *const before = room(n, sizeof(*before)), *const first = room(n, sizeof(*first));
-    lm_build_tables(&m.lm, &m.g);
     const struct slots *const slots = m.lm.drive_data;
     for (int s = 0; s < SEGMENTS; s++) {
         segment(&m, s);
@@ -136,7 +135,6 @@ Test(slots, without_a_past_each_segment_is_the_first)
     struct model m;
 
     model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){BATCH, TOKENS, 0});
-    lm_build_tables(&m.lm, &m.g);
     segment(&m, 0);
     const float first = m.lm.logits[3];
     lm_commit(&m.lm, TOKENS);
@@ -203,10 +201,7 @@ static void gradients_reach(const char *variant, int heads, int kv_heads, float 
         bias->data[i] = i % 2 ? 1 : -1;
     const struct scalar f = {last_loss, &m, 12 * U * log(c.V), 0x1p-6};
     run_backward(&m);
-    for (int i = 0; i < m.lm.params.n; i++) {
-        const struct param *const w = &m.lm.params.v[i];
-        expect_gradient_aside(&f, w->name, w->data, w->grad, w->n, 64 * U, 2 * f.noise / f.step);
-    }
+    expect_gradients_aside(&f, variant, &m.lm.params, 64 * U);
 }
 
 Test(slots, gradients_reach_earlier_writes) { gradients_reach("memformer", 2, 2, 0); }
@@ -287,8 +282,7 @@ Test(slots, the_present_returns)
             last_loss(&m);
         lm_commit(&m.lm, TOKENS);
         segment(&m, SEGMENTS);
-        logits[back] = room(n, sizeof(float));
-        memcpy(logits[back], m.lm.logits, n * sizeof(float));
+        logits[back] = copied(m.lm.logits, n);
     }
     cr_expect_eq(memcmp(logits[0], logits[1], n * sizeof(float)), 0);
 }

@@ -67,16 +67,12 @@ Test(state, remembers_and_forgets)
         model_open(&m, &c, "ref", 1, MEM_STATE, (struct extent){2, 8, 0});
         struct sublayer *const s = &m.lm.sublayers.at[0];
         float *x = normals(2 * 8 * 12, "rows", 0, 1), *z = fenced(2 * 8 * 12);
-        float *keep = NULL, *start = NULL;
-        lm_build_tables(&m.lm, &m.g);
         cr_assert(own_state(s, &ran));
-        start = normals(ran.n, "start", 0, 1);
-        memcpy(start, ran.at, ran.n * sizeof(float));
+        const float *const start = copied(ran.at, ran.n);
         sublayer_forward(&m.g, s, &m.lm.sublayers.work[0], z, x, 2, 8);
         sublayer_commit(s, 8);
         cr_assert(own_state(s, &ran));
-        keep = normals(ran.n, "copy", 0, 1);
-        memcpy(keep, ran.at, ran.n * sizeof(float));
+        const float *const keep = copied(ran.at, ran.n);
         sublayer_forget(s);
         cr_assert(own_state(s, &told));
         cr_expect_arr_neq(told.at, keep, told.n * sizeof(float), "%s", variants[v]->name);

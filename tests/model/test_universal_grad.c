@@ -8,8 +8,7 @@
 /* Maps larger than those of avoid_corners(), so that positions halt at different steps. */
 static void wide_of_corners(struct params *all)
 {
-    for (int i = 0; i < all->n; i++) {
-        struct param *const p = &all->v[i];
+    for (struct param *p = all->v; p < all->v + all->n; p++) {
         const bool map = strstr(p->name, "ff.1.w") || strstr(p->name, "ff.2.w");
         for (size_t k = 0; k < p->n; k++)
             p->data[k] = strstr(p->name, "ff.1.bias") ? (k % 2 ? -1.0f : 1.0f)
@@ -67,9 +66,6 @@ Test(universal_grad, is_the_derivative, .timeout = 240)
         /* As whole models elsewhere: some ten roundings of a mean near ln V, 4 U of it. */
         const struct scalar f = {loss, &t, 4 * U * log(11), 0x1p-9};
         run_backward(&t);
-        for (int i = 0; i < t.m.lm.params.n; i++) {
-            struct param *const w = &t.m.lm.params.v[i];
-            expect_gradient(&f, w->name, w->data, w->grad, w->n, 64 * U, 2 * f.noise / f.step);
-        }
+        expect_gradients(&f, halt_name[halt], &t.m.lm.params, 64 * U, 2 * f.noise / f.step);
     }
 }

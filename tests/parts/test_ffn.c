@@ -88,11 +88,10 @@ TEST_EACH(int *b, ffn, keeping_changes_nothing, every_backend())
         const struct config c = form_of(ffns[k], 0, 20, 37);
         struct ffn_case t;
         ffn_open(&t, &c, backends[*b]->name, 1, 33, false);
-        float *kept = fenced(33 * 20);
         ffn_forward(&t, true);
-        memcpy(kept, t.y, sizeof(float[33 * 20]));
+        float *const with = copied(t.y, 33 * 20);
         ffn_forward(&t, false);
-        cr_expect_arr_eq(kept, t.y, sizeof(float[33 * 20]), "%s, %s", backends[*b]->name,
+        cr_expect_arr_eq(with, t.y, sizeof(float[33 * 20]), "%s, %s", backends[*b]->name,
                          ffns[k]->name);
     }
 }
@@ -106,12 +105,10 @@ Test(ffn, reference_is_the_derivative)
             const bool corner = ffns[k]->act == ACT_RELU;
             const struct config c = form_of(ffns[k], form, 6, 9);
             struct ffn_case t;
-            char what[64];
             if (!plain(ffns[k]) || (corner && !c.ffn_bias)) /* biases keep it off its corner */
                 continue;
-            snprintf(what, sizeof(what), "%s form %d", ffns[k]->name, form);
             ffn_open(&t, &c, "ref", 1, 7, corner);
-            ffn_differentiate(&t, what, 0x1p-7);
+            ffn_differentiate(&t, kept_text("%s form %d", ffns[k]->name, form), 0x1p-7);
         }
 }
 

@@ -284,10 +284,8 @@ Test(moe, reference_is_the_derivative)
     for (size_t i = 0; i < ALL_FORMS; i++) {
         const struct config c = any_form(i, true);
         struct ffn_case t;
-        char what[32];
-        snprintf(what, sizeof(what), "form %zu", i);
         ffn_open(&t, &c, "ref", 1, ROWS, true);
-        ffn_differentiate(&t, what, 0x1p-11);
+        ffn_differentiate(&t, kept_text("form %zu", i), 0x1p-11);
     }
 }
 

@@ -61,8 +61,7 @@ static void open_mixture(struct ffn_case *t, const struct config *c, const char 
                          int threads, bool corners)
 {
     ffn_open(t, c, backend, threads, ROWS, corners);
-    for (int i = 0; i < t->p.n; i++) {
-        struct param *const w = &t->p.v[i];
+    for (struct param *w = t->p.v; w < t->p.v + t->p.n; w++) {
         for (size_t k = 0; strstr(w->name, "router.weight") && k < w->n; k++)
             w->data[k] *= 2;
         for (size_t k = 0; strstr(w->name, "router.bias") && k < w->n; k++)
@@ -161,11 +160,9 @@ TEST_EACH(int *b, moe_published, is_its_equation, every_backend())
 static void expect_derivative(const struct config *c, size_t i, const char *limit)
 {
     struct ffn_case t;
-    char what[48];
 
-    snprintf(what, sizeof(what), "form %zu, limit %s:", i, limit);
     open_mixture(&t, c, "ref", 1, true);
-    ffn_differentiate(&t, what, 0x1p-11);
+    ffn_differentiate(&t, kept_text("form %zu, limit %s", i, limit), 0x1p-11);
 }
 
 Test(moe_published, reference_is_the_derivative)

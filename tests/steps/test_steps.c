@@ -4,7 +4,7 @@
  * what the builder refuses; where values lie. What the kinds compute is in golden files of mixers.
  */
 #include "tests/support/every_backend.h"
-#include "tests/support/finite.h"
+#include "tests/support/gradients.h"
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/open_engine.h"
 #include "variants/backends/recur.h"
@@ -340,16 +340,9 @@ TEST_EACH(int *b, steps, gradients, every_backend(), .timeout = 120)
         params_zero_grad(&p.p);
         memcpy(steps_gradient(&p.t, &p.r, p.t.result).at, p.weights, n * sizeof(float));
         steps_backward(&p.t, &p.r);
-        for (int i = -1; i < p.p.n; i++) {
-            float *const at = i < 0 ? p.x : p.p.v[i].data;
-            const size_t m = i < 0 ? ROWS * D : p.p.v[i].n;
-            float *const grad = normals(m, "grad", 0, 1);
-            char what[800];
-            snprintf(what, sizeof(what), "%s, %s: %s", backends[*b]->name, lists[k].name,
-                     i < 0 ? "x" : p.p.v[i].name);
-            memcpy(grad, i < 0 ? p.d_x : p.p.v[i].grad, m * sizeof(float));
-            expect_gradient_aside(&f, what, at, grad, m, 256 * U, 2 * f.noise / f.step);
-        }
+        const char *const what = kept_text("%s, %s", backends[*b]->name, lists[k].name);
+        expect_gradient_aside(&f, what, p.x, p.d_x, ROWS * D, 256 * U, 2 * f.noise / f.step);
+        expect_gradients_aside(&f, what, &p.p, 256 * U);
     }
 }
 

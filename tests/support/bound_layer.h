@@ -5,7 +5,7 @@
 
 #include "alone.h"
 #include "every_backend.h"
-#include "finite.h"
+#include "gradients.h"
 #include "in_double.h"
 #include "model.h"
 #include "tests/support/kernel/fenced.h"
@@ -93,9 +93,7 @@ static inline void bound_expect_gradients(struct bound *t)
         noise += 4 * U * fabs((double)t->y[i] * (double)t->d_y[i]) / sqrt(n);
     const struct scalar f = {.at = bound_value, .ctx = t, .noise = 4 * noise, .step = 0x1p-6};
     expect_gradient(&f, "x", t->x, t->d_x, (size_t)n, 256 * U, 0);
-    for (int i = 0; i < t->l.p.n; i++)
-        expect_gradient(&f, t->l.p.v[i].name, t->l.p.v[i].data, t->l.p.v[i].grad, t->l.p.v[i].n,
-                        256 * U, 0);
+    expect_gradients(&f, "", &t->l.p, 256 * U, 0);
 }
 
 /* The parameter whose name ends so. */

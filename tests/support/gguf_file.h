@@ -59,8 +59,3 @@ static inline const char *made_file(const struct made *m)
     folder_put("model.gguf", m->bytes, m->n);
     return in_folder("model.gguf");
 }
-
-static inline void made_write(const struct made *m, char path[FILE_PATH])
-{
-    strcpy(path, made_file(m));
-}

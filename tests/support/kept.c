@@ -4,6 +4,8 @@
 #include "kept.h"
 #include "tmp_folder.h"
 
+#include <stdarg.h>
+
 struct err failure;
 char folder[64];
 
@@ -25,6 +27,19 @@ void *kept(void *p)
 void *room(size_t n, size_t size) { return kept(need_room(n, size)); }
 
 void kept_copy(const void *p, size_t size) { memcpy(room(1, size), p, size); }
+
+float *copied(const float *x, size_t n) { return memcpy(room(n, sizeof(*x)), x, n * sizeof(*x)); }
+
+const char *kept_text(const char *fmt, ...)
+{
+    char *text;
+    va_list args;
+
+    va_start(args, fmt);
+    cr_assert_geq(vasprintf(&text, fmt, args), 0);
+    va_end(args);
+    return kept(text);
+}
 
 struct bytes must_load(const char *path)
 {

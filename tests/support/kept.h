@@ -15,6 +15,10 @@ void *room(size_t n, size_t size);
 /* A copy of a struct, so that what it points to is kept. */
 void kept_copy(const void *p, size_t size);
 
+/* A copy of n floats; a text. */
+float *copied(const float *x, size_t n);
+const char *kept_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* The bytes of a file. */
 struct bytes must_load(const char *path);
 

@@ -207,8 +207,8 @@ static inline enum status model_bind(struct model *m, enum mem_kind kind, struct
     return trains ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : OK;
 }
 
-/* Weights come from the seed; lm_lower builds the tables, after the caller's changes. Everything
- * else starts as NaN. Weights are of type `elem`, or float. Kept until the test ends. */
+/* Weights come from the seed, and tables from these: whoever changes weights builds tables anew.
+ * Everything else starts as NaN. Weights are of type `elem`, or float. Kept until the test ends. */
 static inline void model_open_as(struct model *m, const struct config *c, const char *backend,
                                  int threads, enum mem_kind kind, struct extent max, enum elem elem,
                                  bool trains)
@@ -224,6 +224,7 @@ static inline void model_open_as(struct model *m, const struct config *c, const 
     MUST(model_bind(m, kind, max, trains, &failure));
     cr_assert_eq(m->arena.used, counted);
     params_init(&m->lm.params, SEED, 1);
+    lm_build_tables(&m->lm, &m->g);
     m->nll = fenced((size_t)(max.B * max.L));
     kept_copy(m, sizeof(*m));
 }

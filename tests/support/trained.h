@@ -5,7 +5,7 @@
  * weights starts as NaN. */
 #pragma once
 
-#include "finite.h"
+#include "gradients.h"
 #include "model.h"
 #include "open_engine.h"
 #include "trains.h"
@@ -173,32 +173,12 @@ static inline void expect_like(const struct trained *got, const struct trained *
                  got->m.lm.c.variant->name, got->m.lm.c.ffn->name);
 }
 
-static inline float *copy_gradients(const struct params *p, size_t *n)
+/* What run_backward leaves in the parameters are differences of f; false: corners are near. */
+static inline bool expect_derivatives_of(struct trained *t, const struct scalar *f,
+                                         const char *what)
 {
-    *n = 0;
-    for (int i = 0; i < p->n; i++)
-        *n += p->v[i].n;
-    float *const all = room(*n, sizeof(*all)), *to = all;
-    for (int i = 0; i < p->n; to += p->v[i++].n)
-        memcpy(to, p->v[i].grad, p->v[i].n * sizeof(*all));
-    return all;
-}
-
-/* What run_backward leaves in the parameters are differences of f, along directions that no corner is near. */
-static inline void expect_gradients_aside(struct trained *t, const struct scalar *f,
-                                          const char *what)
-{
-    const struct params *const p = &t->m.lm.params;
-    char name[192];
-    size_t n;
-
     run_backward(t);
-    float *const all = copy_gradients(p, &n), *at = all;
-    for (int i = 0; i < p->n; at += p->v[i++].n) {
-        snprintf(name, sizeof(name), "%.96s: %.94s", what, p->v[i].name);
-        (void)expect_gradient_aside(f, name, p->v[i].data, at, p->v[i].n, 64 * U,
-                                    2 * f->noise / f->step);
-    }
+    return expect_gradients_aside(f, what, &t->m.lm.params, 64 * U);
 }
 
 /* A model's gradient is another than the other's, its loss is not. */

@@ -24,7 +24,6 @@ static json_t *config_of(const char *family, const struct said *keys)
     struct made m = {.n = 0};
     struct shards s;
     struct gguf_form form;
-    char path[FILE_PATH], key[64];
     json_t *config;
     int n = 0;
 
@@ -35,9 +34,8 @@ static json_t *config_of(const char *family, const struct said *keys)
     put_key(&m, "general.quantization_version", U32), put_number(&m, 2, 4);
     put_key(&m, "tokenizer.chat_template", TEXT), put_text(&m, "{{ messages }}");
     for (int i = 0; i < n; i++) {
-        snprintf(key, sizeof(key), "%s.%s", family, keys[i].key);
         const int value = keys[i].value;
-        put_key(&m, key,
+        put_key(&m, kept_text("%s.%s", family, keys[i].key),
                 value == A_LIST || value == A_LIST_OF_HALVES ? LIST
                 : value == A_HALF                            ? F32
                                                              : U32);
@@ -51,8 +49,7 @@ static json_t *config_of(const char *family, const struct said *keys)
             put_number(&m, value == A_HALF ? 0x3f000000 : (uint64_t)value, 4);
         }
     }
-    made_write(&m, path);
-    MUST(gguf_model_open(&s, &config, &form, path, &failure));
+    MUST(gguf_model_open(&s, &config, &form, made_file(&m), &failure));
     cr_expect(form.computed);
     shards_close(&s);
     return kept(config);
@@ -83,11 +80,9 @@ static void write_part(const char *name, int no, int count, int tensors)
 static enum status open_first(const char *name, struct shards *s, json_t **config, struct err *e)
 {
     struct gguf_form form;
-    char path[FILE_PATH];
 
     *e = (struct err){""};
-    folder_path(path, name);
-    TRY(gguf_model_open(s, config, &form, path, e));
+    TRY(gguf_model_open(s, config, &form, in_folder(name), e));
     kept_copy(s, sizeof(*s)), kept(*config);
     return OK;
 }
@@ -159,20 +154,20 @@ static void write_placed(const char *name, int no, int count, const struct place
     folder_put(name, m.bytes, m.n);
 }
 
+static const char *part_of(const char *name, int no, int count)
+{
+    return count > 1 ? kept_text("%s-%05d-of-%05d.gguf", name, no + 1, count) : "whole.gguf";
+}
+
 /* What the files say of the scaling. */
 static char *scaling_of(const char *name, const struct placed *t, int n, int count)
 {
     struct shards s;
     json_t *config;
 
-    for (int no = 0; no < count; no++) {
-        char part[64];
-        snprintf(part, sizeof(part), "%s-%05d-of-%05d.gguf", name, no + 1, count);
-        write_placed(count > 1 ? part : "whole.gguf", no, count, t, n);
-    }
-    char first[64];
-    snprintf(first, sizeof(first), "%s-00001-of-%05d.gguf", name, count);
-    MUST(open_first(count > 1 ? first : "whole.gguf", &s, &config, &failure));
+    for (int no = 0; no < count; no++)
+        write_placed(part_of(name, no, count), no, count, t, n);
+    MUST(open_first(part_of(name, 0, count), &s, &config, &failure));
     cr_expect_eq(s.n_tensors, 1, "rope's tensors stay");
     return json_quoted(json_object_get(config, "rope_scaling"));
 }
@@ -218,14 +213,13 @@ Test(gguf_model, split_by_no_number)
             struct made m = {.n = 0};
             struct shards s;
             json_t *config;
-            char path[FILE_PATH];
             put_begin(&m, 0, 1);
             put_key(&m, keys[i], text ? TEXT : I32);
             if (text)
                 put_text(&m, "2");
             else
                 put_number(&m, (uint64_t)-1, 4);
-            made_write(&m, path);
+            (void)made_file(&m);
             REFUSED(open_first("model.gguf", &s, &config, &failure), E_IO, keys[i], "  -> ");
         }
 }
@@ -314,11 +308,10 @@ Test(gguf_model, words_of_the_folder)
 {
     struct made m = {.n = 0};
     struct published p;
-    char path[FILE_PATH];
 
     put_begin(&m, 0, 1);
     put_key(&m, "general.architecture", TEXT), put_text(&m, "llama");
-    made_write(&m, path);
+    const char *const path = made_file(&m);
     cr_expect_eq(published_open(&p, path, NULL), E_IO);
     REFUSED(published_open(&p, path, &failure), E_IO, "  -> ", "a GGUF file");
 }

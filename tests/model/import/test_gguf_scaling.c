@@ -24,10 +24,12 @@ static bool is_flag(const char *name) { return strstr(name, "finetuned") != NULL
 static void put_one(struct made *m, const char *family, const struct key *k)
 {
     const float narrow = (float)k->x;
-    char name[96];
 
-    snprintf(name, sizeof(name), "%s.rope.%s", family, k->name);
-    put_key(m, name, k->text ? TEXT : is_whole(k->name) ? U32 : is_flag(k->name) ? FLAG : F32);
+    put_key(m, kept_text("%s.rope.%s", family, k->name),
+            k->text             ? TEXT
+            : is_whole(k->name) ? U32
+            : is_flag(k->name)  ? FLAG
+                                : F32);
     if (k->text)
         put_text(m, k->text);
     else if (is_whole(k->name))
@@ -40,26 +42,19 @@ static void put_one(struct made *m, const char *family, const struct key *k)
 
 /* The file of a golden folder. Its own keys of the scaling get another family's name, which nothing
  * reads; the new ones stand in front, with as many bytes as keep tensors aligned. */
-static void write_with(const char *golden, const char *family, const struct key *keys, int n,
-                       char path[FILE_PATH])
+static const char *file_with(const char *golden, const char *family, const struct key *keys, int n)
 {
-    static struct made m, all;
-    char name[96], *at;
+    static struct made m;
+    const struct bytes all = must_load(kept_text("tests/golden-import/%s/model.gguf", golden));
+    const char *const name = kept_text("%s.rope.scaling.", family);
     uint64_t count = 0;
 
-    snprintf(path, FILE_PATH, "tests/golden-import/%s/model.gguf", golden);
-    FILE *const f = fopen(path, "rb");
-    cr_assert(f, "%s", path);
-    all = (struct made){.n = 0};
-    all.n = fread(all.bytes, 1, sizeof(all.bytes), f);
-    cr_assert(all.n > KEYS_AT && all.n < sizeof(all.bytes) - 1024);
-    cr_assert_eq(fclose(f), 0);
-    snprintf(name, sizeof(name), "%s.rope.scaling.", family);
-    while ((at = memmem(all.bytes, all.n, name, strlen(name))))
+    cr_assert_gt(all.n, KEYS_AT);
+    for (char *at; (at = memmem(all.data, all.n, name, strlen(name)));)
         *at = '-';
-    memcpy(&count, all.bytes + COUNT_AT, sizeof(count));
+    memcpy(&count, all.data + COUNT_AT, sizeof(count));
     m = (struct made){.n = 0};
-    put(&m, all.bytes, COUNT_AT);
+    put(&m, all.data, COUNT_AT);
     put_number(&m, count + (uint64_t)n + 1, 8);
     for (int i = 0; i < n; i++)
         put_one(&m, family, &keys[i]);
@@ -68,18 +63,15 @@ static void write_with(const char *golden, const char *family, const struct key 
     put_number(&m, pad, 8);
     for (uint64_t i = 0; i < pad; i++)
         put_number(&m, 'p', 1);
-    put(&m, all.bytes + KEYS_AT, all.n - KEYS_AT);
-    made_write(&m, path);
+    put(&m, all.data + KEYS_AT, all.n - KEYS_AT);
+    return made_file(&m);
 }
 
 static enum status open_with(struct published *p, const char *golden, const char *family,
                              const struct key *keys, int n, struct err *e)
 {
-    char path[FILE_PATH];
-
-    write_with(golden, family, keys, n, path);
     *e = (struct err){""};
-    return published_open(p, path, e);
+    return published_open(p, file_with(golden, family, keys, n), e);
 }
 
 /* All that a scaling is: settings of the model, 0 without them. */

@@ -70,10 +70,9 @@ Test(published, every_number_is_published)
 
     cr_assert_not_null(all);
     while ((entry = readdir(all))) {
-        char path[FILE_PATH];
-        snprintf(path, sizeof(path), PUBLISHED "/%s/model.gguf", entry->d_name);
+        const char *path = kept_text(PUBLISHED "/%s/model.gguf", entry->d_name);
         if (access(path, F_OK) != 0)
-            snprintf(path, sizeof(path), PUBLISHED "/%s", entry->d_name);
+            path = kept_text(PUBLISHED "/%s", entry->d_name);
         const bool filled = strcmp(entry->d_name, "rwkv7") == 0; /* low-rank maps, to one rank */
         if (*entry->d_name == '.' || filled || !published_is(path))
             continue;
@@ -334,10 +333,7 @@ Test(published, indices)
 
 static void rename_file(const char *from, const char *to)
 {
-    char path[FILE_PATH];
-
-    snprintf(path, sizeof(path), "%s", published_path(from));
-    cr_assert_eq(rename(path, published_path(to)), 0, "%s", from);
+    cr_assert_eq(rename(published_path(from), published_path(to)), 0, "%s", from);
 }
 
 /* Without an index: one shard of one is the model; more need it. */

@@ -5,17 +5,11 @@
 #include "tests/support/published_folder.h"
 #include "variants/parts/parts.h"
 
-#include <sys/stat.h>
-
 TestSuite(published_config, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static bool is_there(const char *base)
 {
-    char path[FILE_PATH];
-    struct stat info;
-
-    cr_assert_eq(file_join(path, PUBLISHED, base, NULL), OK);
-    return stat(path, &info) == 0;
+    return access(kept_text(PUBLISHED "/%s", base), F_OK) == 0;
 }
 
 static void change_config(const json_t *c)

@@ -4,6 +4,7 @@
  * values of layers follow their lists, and what makes no sense together is refused. Golden files
  * test the equations. */
 #include "tests/support/model.h"
+#include "tests/support/named.h"
 #include "variants/model/attention/around.h"
 #include "variants/model/attention/head_capsules.h"
 #include "variants/parts/parts.h"
@@ -15,10 +16,8 @@ static void set_weights(struct lm *m, const char *end, float times, float plus)
 {
     int found = 0;
 
-    for (int i = 0; i < m->params.n; i++) {
-        struct param *const p = &m->params.v[i];
-        const size_t n = strlen(p->name), k = strlen(end);
-        if (n < k || strcmp(p->name + n - k, end) != 0)
+    for (struct param *p = m->params.v; p < m->params.v + m->params.n; p++) {
+        if (!ends_in(p->name, end))
             continue;
         found++;
         for (size_t e = 0; e < p->n; e++)
@@ -60,14 +59,10 @@ static void never_forgets(struct lm *m)
 
 static void own_values(struct lm *m)
 {
-    for (int l = 1; l < 3; l++) {
-        char name[40];
-        snprintf(name, sizeof(name), "layers.%d.attn.v_mix", l);
-        const struct param *const mix = params_find(&m->params, name);
-        cr_assert(mix && !params_find(&m->params, "layers.0.attn.v_mix"));
-        mix->data[0] = 1;
-        mix->data[1] = 0;
-    }
+    cr_assert_null(params_find(&m->params, "layers.0.attn.v_mix"));
+    for (int l = 1; l < 3; l++)
+        memcpy(data_of(&m->params, "layers.%d.attn.v_mix", l), (const float[]){1, 0},
+               2 * sizeof(float));
 }
 
 static void half_open(struct lm *m)

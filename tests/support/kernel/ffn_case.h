@@ -7,7 +7,7 @@
 
 #include "attn_case.h"
 #include "tests/support/every_backend.h"
-#include "tests/support/finite.h"
+#include "tests/support/gradients.h"
 #include "tests/support/in_double.h"
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/model.h"
@@ -67,8 +67,7 @@ static inline void ffn_open(struct ffn_case *t, const struct config *c, const ch
     ffn_bind(t);
     params_init(&t->p, SEED, 1);
     kept_copy(t, sizeof(*t));
-    for (int i = 0; i < t->p.n; i++) {
-        struct param *w = &t->p.v[i];
+    for (struct param *w = t->p.v; w < t->p.v + t->p.n; w++) {
         const bool first = strstr(w->name, "1.weight") || strstr(w->name, "g.weight");
         for (size_t e = 0; corners && e < w->n; e++) {
             if (first)
@@ -165,22 +164,13 @@ static inline void ffn_differentiate(struct ffn_case *t, const char *what, doubl
 {
     const size_t n = (size_t)t->rows * (size_t)t->c->D;
     const struct scalar f = {ffn_value, t, 8 * U * 2 * sqrt((double)n), step};
-    float *d_x = fenced(n);
-    char name[128];
     size_t n_chosen;
 
     ffn_forward(t, true);
     t->chosen = t->c->ffn->chose ? ffn_chosen(t, &n_chosen) : NULL;
     ffn_backward(t);
-    memcpy(d_x, t->d_x, n * sizeof(float));
-    snprintf(name, sizeof(name), "%s x", what);
-    expect_gradient(&f, name, t->x, d_x, n, 64 * U, 2 * f.noise / f.step);
-    for (int i = 0; i < t->p.n; i++) {
-        struct param *w = &t->p.v[i];
-        snprintf(name, sizeof(name), "%s %s", what, w->name);
-        if (!w->buffer)
-            expect_gradient(&f, name, w->data, w->grad, w->n, 64 * U, 2 * f.noise / f.step);
-    }
+    expect_gradient(&f, what, t->x, copied(t->d_x, n), n, 64 * U, 2 * f.noise / f.step);
+    expect_gradients(&f, what, &t->p, 64 * U, 2 * f.noise / f.step);
     t->chosen = NULL;
 }
 
