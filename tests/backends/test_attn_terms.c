@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention with all of its terms, forward: the reference against a plain loop, every
- * implementation that accepts a case against the reference, hidden pairs without influence, a term
- * that is switched off or neutral as if it were absent. */
+ * implementation that accepts a case against the reference, hidden pairs without influence. Neutral
+ * forms of each term: library/test_members.c. */
 #include "tests/support/every_backend.h"
 #include "tests/support/kernel/attn_terms.h"
 
@@ -269,48 +269,7 @@ TEST_EACH(int *b, attn_terms, hidden_pairs_do_not_matter, every_backend(), .time
             expect_no_influence(&g, &(struct where){s, m % (int)ARRAY_LEN(schemes), m});
 }
 
-/* ---- switched off, and neutral ------------------------------------------------------------ */
-
-/* Every term in a form that changes nothing. */
-static void add_neutral(struct wide *w)
-{
-    struct attn *a = &w->x.a;
-
-    w->masks[0] = (struct mask){0};
-    a->mask = w->masks;
-    for (int h = 0; h < a->H; h++)
-        w->windows[h] = a->window;
-    a->window_of_head = w->windows;
-    a->q_step = a->k_step = 1;
-    a->q_first = a->M;
-    a->gain = 1;
-    memset(w->add, 0, w->add_n * sizeof(float));
-    a->add = (struct dense){.at = w->add};
-    memset(w->mix_logits, 0, w->mix_n * sizeof(float));
-    for (int h = 0; h < a->H; h++)
-        w->mix_logits[h * a->H + h] = 1;
-    a->mix_logits = a->mix_probs = w->mix_logits;
-    a->scores_out = w->scores_out;
-}
-
-/* Bit for bit in the reference, which computes every term in double. */
-Test(attn_terms, neutral_terms_change_nothing)
-{
-    const struct engine g = open_engine("ref", 1);
-
-    for (size_t s = 0; s < ARRAY_LEN(shapes); s++)
-        for (size_t t = 0; t < ARRAY_LEN(schemes); t++) {
-            struct wide without, with;
-            make_wide(&without, &shapes[s], &schemes[t], &(struct more){0});
-            make_wide(&with, &shapes[s], &schemes[t], &(struct more){0});
-            cr_expect_eq(attn_terms(&without.x.a) & ~(unsigned)TERMS_PLAIN, 0);
-            add_neutral(&with);
-            attend(&g, &without.x.a), attend(&g, &with.x.a);
-            cr_expect_arr_eq(with.x.o, without.x.o, with.x.o_size * sizeof(float));
-            cr_expect_arr_eq(with.x.lse, without.x.lse, with.x.lse_size * sizeof(float));
-            free_wide(&without), free_wide(&with);
-        }
-}
+/* ---- in place ----------------------------------------------------------------------------- */
 
 /* Passing the scores on in place of what is added: one matrix for a stack of layers. */
 Test(attn_terms, scores_may_replace_what_is_added)

@@ -21,20 +21,6 @@ enum { HALVES = 1 << 16, EXPONENT = 0x7f80, INFINITE = 0x7f80 };
 
 /* ---- bf16 ------------------------------------------------------------------------------------ */
 
-Test(elem, bf16_reads_back_what_it_wrote)
-{
-    for (uint32_t half = 0; half < HALVES; half++) {
-        const float x = bf16_float((uint16_t)half);
-        const uint32_t again = bf16_of(x);
-        if (isnan(x))
-            cr_assert_eq(again, half | 0x40, "%04x: %04x", half, again);
-        else if ((half & EXPONENT) == 0)
-            cr_assert_eq(again, half & 0x8000, "%04x: %04x", half, again);
-        else
-            cr_assert_eq(again, half, "%04x: %04x", half, again);
-    }
-}
-
 /* The nearer neighbour; of two as near, the even one. The one above the largest is 2^128, as if
  * there were no end of exponents. */
 static uint32_t nearest(uint32_t half, uint32_t low)
@@ -59,8 +45,7 @@ Test(elem, bf16_rounds_to_nearest_even)
             const float x = of_bits(bits);
             const uint32_t got = bf16_of(x);
             if (isnan(x))
-                cr_assert(isnan(bf16_float((uint16_t)got)) && got >> 15 == bits >> 31, "%08x: %04x",
-                          bits, got);
+                cr_assert_eq(got, half | 0x40, "%08x: %04x", bits, got);
             else if ((half & EXPONENT) == 0) /* also those that would round up to a normal number */
                 cr_assert_eq(got, half & 0x8000, "%08x: %04x", bits, got);
             else if (isinf(x))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One memory of all layers: what is cached, what it costs, and what does not go with it. Gradients
+ * One memory of all layers: what is cached, and what a token sees and drops. Gradients
  * by differences: tests/model/test_grad_lm.c, cuts of a text: test_lm.c; golden files compare the
  * numbers. */
 #include "tests/support/kernel/token_masks.h"
@@ -44,7 +44,6 @@ Test(feedback, the_own_step_is_not_seen)
     struct model m;
 
     model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 4, 0});
-    lm_build_tables(&m.lm, &m.g);
     model_segment(&m, 0, 1, 0, 4, 4);
     const float first = m.lm.logits[0], second = m.lm.logits[c.V];
     for (int v = 0; v < 2; v++) {
@@ -78,8 +77,7 @@ Test(feedback, tokens_drop_apart)
     for (int drops = 0; drops < 2; drops++) {
         int found = 0;
         model_open_trained(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 4, 0});
-        for (int i = 0; i < m.lm.params.n; i++) {
-            const struct param *const w = &m.lm.params.v[i];
+        for (const struct param *w = m.lm.params.v; w < m.lm.params.v + m.lm.params.n; w++) {
             const bool bias = strstr(w->name, "ff.2.bias"), gone = strstr(w->name, "ff.2.weight");
             for (size_t e = 0; e < w->n && (bias || gone || strstr(w->name, "attn.v.weight")); e++)
                 w->data[e] = bias ? 1 : 0;
@@ -106,16 +104,6 @@ Test(feedback, tokens_drop_apart)
                                    (t->rows[j * D + e] - t->in[j * D + e])) > 0.1f;
                 cr_expect_eq(apart > 0, drops, "tokens %d and %d", i, j);
             }
-    }
-}
-
-Test(feedback, nothing_else_passes_between_tokens)
-{
-    for (int wiring = 0; wiring < WIRING_COUNT; wiring++) {
-        struct config c = of_memory(true);
-        c.wiring = (enum wiring)wiring;
-        cr_expect_eq(config_check(&c, &failure) == OK,
-                     wiring == WIRING_PRE || wiring == WIRING_POST);
     }
 }
 

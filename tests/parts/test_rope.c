@@ -103,10 +103,7 @@ static void expect_turned(const struct rotated *r, const float *before, const st
 
 static float *copy_of(const struct rotated *r, const struct turn *t)
 {
-    float *copy = fenced((size_t)(t->B * r->stride));
-
-    memcpy(copy, r->x, sizeof(float) * (size_t)(t->B * r->stride));
-    return copy;
+    return copied(r->x, (size_t)(t->B * r->stride));
 }
 
 Test(rope, is_a_complex_product)
@@ -163,43 +160,10 @@ Test(rope, all_pairs_of_a_head_turn)
 
 /* ---- models -------------------------------------------------------------------------------- */
 
-enum { VOCAB = 11 };
-
-static struct config rotary(int pairs)
-{
-    struct config c = config_default(variant_find("rope"), 12, 4, 6, 17, 2, VOCAB);
-
-    set_choice(&c, "rope_pairs", pairs_name[pairs]);
-    return c;
-}
-
-/* The two pairings are the same model if the rows of W_q and W_k are permuted accordingly. */
-Test(rope, pairings_differ_by_a_permutation, .timeout = 240)
-{
-    enum { ALL = 30, D = 12, DH = 6 };
-    const struct extent max = {1, ALL, 0};
-    const struct config halves = rotary(ROPE_HALVES);
-    const struct config neighbours = rotary(ROPE_NEIGHBOURS);
-    struct model a, b;
-
-    model_open(&a, &halves, "ref", 1, MEM_NONE, max);
-    model_open(&b, &neighbours, "ref", 1, MEM_NONE, max);
-    for (int i = 0; i < b.lm.params.n; i++) {
-        const struct param *from = &a.lm.params.v[i], *to = &b.lm.params.v[i];
-        const bool turned = strstr(to->name, "attn.q.weight") || strstr(to->name, "attn.k.weight");
-        for (int r = 0; turned && r < to->shape[0]; r++) {
-            const int e = r % DH, f = e / 2, synthetic = r - e + (e % 2 ? DH / 2 + f : f);
-            memcpy(to->data + r * D, from->data + synthetic * D, sizeof(float) * D);
-        }
-    }
-    float *want = model_stream(&a, 0, 1, ALL, ALL), *plain = model_stream(&b, 0, 1, ALL, ALL);
-    cr_expect_lt(case_error(plain, want, ALL * VOCAB), 1);
-}
-
 /* Without positions it would be another model: the table is not an encoding that is added. */
 Test(rope, angles_are_not_dropped)
 {
-    const struct config c = rotary(ROPE_HALVES);
+    const struct config c = config_default(variant_find("rope"), 12, 4, 6, 17, 2, 11);
     struct model m;
 
     model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 20, 0});

@@ -57,57 +57,6 @@ static void fill(void)
         bits[x] = ~(uint64_t)0;
 }
 
-Test(library_attention, defaults)
-{
-    struct ba_engine *const engine = library_engine("ref", 0);
-    struct ba_attention a = plain();
-
-    fill();
-    ANSWERS(BA_OK, "defaults", ba_attention_forward, engine, &a);
-    memcpy(floats[10], floats[3], sizeof(floats[3]));
-    a.scale = 1 / sqrtf(DH);
-    a.Hkv = H;
-    a.dv = DH;
-    a.gain = 1;
-    a.q_at = (struct ba_stride){L * H * DH, H * DH};
-    a.k_at = a.v_at = (struct ba_stride){K * H * DH, H * DH};
-    a.o_at.row = H * DH;
-    expect_status(ba_attention_forward(engine, &a, NULL, 0), BA_OK, "", "in words");
-    cr_expect_arr_eq(floats[10], floats[3], sizeof(floats[3]));
-}
-
-/* Random blocks of query blocks 2 to 3 of 4 are a table of those alone, or the end of the whole one. */
-Test(library_attention, random_blocks_begin_where_they_say)
-{
-    enum { BLOCK = 4, FIRST = 2, N_RANDOM = 1 };
-    static const int32_t table[] = {-1, -1, 0, 1};
-    struct ba_engine *const engine = library_engine("ref", 1);
-    struct ba_mask mask = {.size = sizeof(mask),
-                           .block = BLOCK,
-                           .n_random = N_RANDOM,
-                           .random_blocks = ARRAY_LEN(table),
-                           .random = table};
-    struct ba_attention a = plain();
-
-    fill();
-    a.M = FIRST * BLOCK;
-    a.B = 1;
-    a.n_masks = 1;
-    a.masks = &mask;
-    cr_assert_eq(ba_attention_forward(engine, &a, NULL, 0), BA_OK);
-    memcpy(floats[10], floats[3], sizeof(floats[3]));
-    mask.random = table + FIRST * N_RANDOM;
-    mask.random_from = FIRST;
-    mask.random_blocks -= FIRST;
-    cr_assert_eq(ba_attention_forward(engine, &a, NULL, 0), BA_OK);
-    cr_expect_arr_eq(floats[10], floats[3], sizeof(floats[3]));
-    mask.n_random = mask.random_blocks = 0;
-    mask.random = NULL;
-    mask.random_from = 0;
-    cr_assert_eq(ba_attention_forward(engine, &a, NULL, 0), BA_OK);
-    cr_expect(memcmp(floats[10], floats[3], sizeof(floats[3])) != 0, "they are seen");
-}
-
 /* The team may be smaller than the engine's threads, and is in a parallel region. */
 Test(library_attention, any_team)
 {

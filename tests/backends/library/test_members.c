@@ -382,9 +382,11 @@ Test(library_members, of_masks)
         MASK(summary, m.fixed = 4, , m.summary = 2);
         MASK(global, m.stride = 4, , m.global = 2);
         MASK(n_random, RANDOM, , m.n_random = 2);
-        MASK(random_from, RANDOM, , m.random_from = 1);
+        MASK(random_from, RANDOM, , m.random_from = 1; m.random_blocks = 5);
         MASK(random, RANDOM, , m.random = more_blocks);
         REFUSED(ba_mask, random_blocks, MASKS(size) = sizeof(m); RANDOM; m.random_blocks = 2);
+        REFUSED(ba_mask, random_from, MASKS(size) = sizeof(m); RANDOM; m.random_from = 1;
+                m.random_blocks = 4);
         MASK(rows, , m.rows = all_bits; m.row_words = 1, m.rows = bits; m.row_words = 1);
         MASK(row_words, m.rows = bits; m.row_words = 1, , m.row_words = 2);
         MASK(rect_rows, PICTURE, , m.rect_rows = 1);

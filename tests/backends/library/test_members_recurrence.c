@@ -65,7 +65,6 @@ static void judge(const struct ba_recurrence *r)
 static void recur(struct ba_engine *engine, const struct ba_recurrence *r, struct written *w,
                   const char *what)
 {
-
     nothing_written(&out);
     ANSWERS(BA_OK, what, ba_recurrence_forward, engine, r);
     judge(r);
@@ -248,6 +247,7 @@ static void states(struct ba_engine *engine, struct rows_of_struct *all)
         r.s0 = in[10]; r.z0 = in[17]);
     ROW(m0, GATED; r.s0 = in[10]; r.z0 = in[17]; r.m0 = zeros, , r.m0 = ones);
     ROW(s1, , , r.s1 = NULL);
+    ROW(M, r.L = 0; r.q.at = NULL; r.o = NULL, , r.M = 2); /* keys without queries */
     ROW(z1, SUMS, , r.z1 = NULL);
     ROW(m1, GATED, , r.m1 = NULL);
     ROW(den, SUMS, , r.den = NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recurrences through the library: what shares numbers, and keys without queries. */
+ * Recurrences through the library: what shares numbers. */
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/kernel/library.h"
 
@@ -111,20 +111,4 @@ Test(library_recurrence, what_is_shared_has_the_sum)
                 cr_expect_leq(fabs((double)x.d[K][at] - sum[at]), 1e-4 * most, "%s, axis %d: %d",
                               ba_backend_name(b), axis, at);
         }
-}
-
-/* Only keys: the state moves on, and nothing is read of it. */
-Test(library_recurrence, without_queries)
-{
-    struct ba_engine *const engine = library_engine(NULL, 1);
-    struct arrays x = made();
-    struct ba_recurrence r = call_of(&x, 1), split = r;
-    float *const halves = room(MOST, sizeof(*halves));
-
-    r.s0 = split.s0 = x.in[S0], r.s1 = x.s1, split.s1 = halves;
-    r.L = 0, r.M = T, r.q.at = NULL, r.o = NULL;
-    ANSWERS(BA_OK, "all keys", ba_recurrence_forward, engine, &r);
-    ANSWERS(BA_OK, "queries", ba_recurrence_forward, engine, &split);
-    for (int e = 0; e < B * HS * DK * DV; e++)
-        cr_expect_leq(fabs((double)(x.s1[e] - halves[e])), 3e-5);
 }

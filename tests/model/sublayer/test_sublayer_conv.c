@@ -187,10 +187,4 @@ Test(sublayer_conv, letters_without_sense)
         set_choice(&c, "subs", subs[i]);
         cr_expect_eq(config_check(&c, &failure), E_USAGE, "%s", subs[i]);
     }
-    for (int wiring = 0; wiring < WIRING_COUNT; wiring++) {
-        struct config c = config_default(variant_find("cpe"), 12, 3, 5, 17, 2, 11);
-        c.wiring = (enum wiring)wiring;
-        cr_expect_eq(config_check(&c, &failure) == OK,
-                     wiring == WIRING_PRE || wiring == WIRING_POST);
-    }
 }
