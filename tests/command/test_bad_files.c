@@ -176,8 +176,7 @@ Test(bad_files, results_of_check_as_rows)
  * and those after it are checked. */
 Test(bad_files, a_golden_file_that_kills)
 {
-    if (SANITIZED)
-        cr_skip_test("the sanitizers' runtime has to be loaded first");
+    SKIP_SANITIZED("the sanitizers' runtime has to be loaded first");
     change_golden(0.5f);
     must_shell(
         "mv " GOLDEN
@@ -388,8 +387,7 @@ Test(bad_files, no_proc)
 {
     static const char *const ways[] = {"exec", "fork", "none"};
 
-    if (SANITIZED)
-        cr_skip_test("the leak checker reads /proc at the end of a program");
+    SKIP_SANITIZED("the leak checker reads /proc at the end of a program");
     struct ran can = run_shell("unshare -rm mount -t tmpfs t /proc");
     const bool may = can.code == 0;
     if (!may)

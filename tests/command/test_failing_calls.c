@@ -99,8 +99,7 @@ TEST_EACH(struct trial *t, failing_calls, of_a_sweep, EVERY(trials), .init = fol
 {
     char words[512];
 
-    if (SANITIZED)
-        cr_skip_test("a library loaded first and the sanitizer's do not go together");
+    SKIP_SANITIZED("a library loaded first and the sanitizer's do not go together");
     skip_without_time(t->how);
     if (!HAVE_ZSTD && strstr(t->words, "zst"))
         cr_skip_test("zstd is not built in");
@@ -170,8 +169,7 @@ static struct trial scorings[] = {
 TEST_EACH(struct trial *t, failing_calls, of_a_scoring, EVERY(scorings), .init = make_model,
           .fini = folder_remove, .timeout = LONG)
 {
-    if (SANITIZED)
-        cr_skip_test("a library loaded first and the sanitizer's do not go together");
+    SKIP_SANITIZED("a library loaded first and the sanitizer's do not go together");
     skip_without_time(t->how);
     const int calls = count_failing(t->how, EVAL);
     struct rows want = must_read("r/latest", TABLE_PERPLEXITY);

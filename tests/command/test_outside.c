@@ -37,8 +37,7 @@ Test(outside, whole_sweep)
         {"ref", "ok", ""},
     };
 
-    if (SANITIZED)
-        cr_skip_test("sanitizers catch what kernels do");
+    SKIP_SANITIZED("sanitizers catch what kernels do");
     char list[512] = "";
 
     compile("fair wrong incomplete crashes aborts ends forks leaves_process rounds masks_signals "
@@ -89,8 +88,7 @@ Test(outside, refused)
 /* A kernel that has every function: libbenchattn, through both directions of the copies. */
 Test(outside, every_function)
 {
-    if (SANITIZED)
-        cr_skip_test("the library is of builds for users");
+    SKIP_SANITIZED("the library is of builds for users");
     need_programs("cc");
     must_shell("at=$(dirname \"$BENCH\"); cc -O2 -w -shared -fPIC "
                "-I\"$SRC\"/variants/backends/library \"$SRC\"/tests/judge/library.inc.c -o "
@@ -141,8 +139,7 @@ Test(outside, traps)
         {"varies", "\nright,remark,varies,attention", "", 0},
     };
 
-    if (SANITIZED)
-        cr_skip_test("sanitizers catch what kernels do");
+    SKIP_SANITIZED("sanitizers catch what kernels do");
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         if (i == 0 || strcmp(want[i].kernel, want[i - 1].kernel) != 0)
             compile(want[i].kernel);

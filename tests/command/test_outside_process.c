@@ -145,8 +145,7 @@ Test(outside_process, ends_with_bench)
 /* Silent for a minute; both at the same time. Processes have five, by the same code. */
 Test(outside_process, hangs)
 {
-    if (SANITIZED)
-        cr_skip_test("sanitizers catch what kernels do");
+    SKIP_SANITIZED("sanitizers catch what kernels do");
     need_programs("cc");
     must_shell("cc -O1 -w -shared -fPIC -DBAD=hangs -I\"$SRC\"/variants/backends/library "
                "\"$SRC\"/tests/judge/kernels.inc.c -o hangs.so -lm");
@@ -247,8 +246,7 @@ Test(outside_process, python_onnxruntime)
 
 Test(outside_process, judged)
 {
-    if (SANITIZED)
-        cr_skip_test("a judge takes minutes under them; sweeps call processes, too");
+    SKIP_SANITIZED("a judge takes minutes under them; sweeps call processes, too");
     static const struct {
         const char *mode, *row, *evidence;
         int code;

@@ -140,8 +140,7 @@ Test(study_runs, killed_and_continued)
 {
     static const char *const moments[] = {"13 jobs", "[3/", "[6/", "[11/"};
 
-    if (SANITIZED)
-        cr_skip_test("minutes, and the other tests of this suite run the same code");
+    SKIP_SANITIZED("minutes, and the other tests of this suite run the same code");
     run_whole("whole");
     kill_and_go_on("tiny.study --threads 1", moments, ARRAY_LEN(moments), 61);
     expect_same_rows("whole/latest", "r/latest", JOBS);
@@ -237,8 +236,7 @@ static void expect_own_rows(const char *run)
 
 Test(study_runs, split_and_merged)
 {
-    if (SANITIZED)
-        cr_skip_test("minutes, and the other tests of this suite run the same code");
+    SKIP_SANITIZED("minutes, and the other tests of this suite run the same code");
     run_whole("whole");
     for (int i = 1; i <= 3; i++)
         must_bench("study tiny.study --threads 1 --shard %d/3 --out s%d", i, i);

@@ -24,8 +24,7 @@ Test(study_budgets, killed_and_continued)
 {
     static const char *const moments[] = {"18 jobs", "[2/", "[5/", "[9/", "[14/"};
 
-    if (SANITIZED)
-        cr_skip_test("minutes, and the next test runs the same code");
+    SKIP_SANITIZED("minutes, and the next test runs the same code");
     folder_put_text("a.study", STUDY);
     must_bench("study a.study --threads 1 --out w");
     kill_and_go_on("a.study --threads 1", moments, ARRAY_LEN(moments), 57);

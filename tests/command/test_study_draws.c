@@ -53,8 +53,7 @@ Test(study_draws, twenty_of_twenty_not_shown_and_the_planted_one_worse, .timeout
     struct study_verdicts v;
     int seed = 1, alike = 0;
 
-    if (SANITIZED)
-        cr_skip_test("its numbers are those of the other build");
+    SKIP_SANITIZED("its numbers are those of the other build");
     rows.row = room(BASELINE + SEEDS * (DRAWS + 1), sizeof(struct study_row));
     for (int i = 0; i < BASELINE; i++)
         add(&rows, "base", seed++, "");

@@ -60,8 +60,7 @@ TEST_EACH(const int *i, study_files, as_they_stand, every_number(ARRAY_LEN(names
 /* Of all variants, and of 17 variants by 7 texts, an eighth: each of them is trained by other suites. */
 TEST_EACH(const int *i, study_files, cut_down, every_number(ARRAY_LEN(names)))
 {
-    if (SANITIZED)
-        cr_skip_test("minutes, and the suite of studies runs the same code");
+    SKIP_SANITIZED("minutes, and the suite of studies runs the same code");
     struct ran r = shell(
         "sed -E 's/^steps.*/steps = 2/; s/^budgets.*/budgets = 32..64*2/; "
         "s/^tune-tokens.*/tune-tokens = 32/; s/^rates.*/rates = 1e-3/; s/^seeds.*/seeds = 1/; "

@@ -85,8 +85,7 @@ Test(study_tasks, rows_and_verdicts)
 
 Test(study_tasks, killed_and_continued)
 {
-    if (SANITIZED)
-        cr_skip_test("minutes, and the other test of this suite runs the same code");
+    SKIP_SANITIZED("minutes, and the other test of this suite runs the same code");
     run_whole("whole");
     kill_and_go_on("tasks.study", (const char *const[]){"[3/", "[9/"}, 2, 0);
     expect_same_rows("whole/latest", "r/latest", JOBS);

@@ -350,8 +350,7 @@ Test(sweep, a_dry_run_names_time)
 /* A short plan needs no rates of the reference either: no process is started to measure something. */
 Test(sweep, a_dry_run_measures_no_peaks)
 {
-    if (SANITIZED)
-        cr_skip_test("the preloaded library comes before the sanitizer's");
+    SKIP_SANITIZED("the preloaded library comes before the sanitizer's");
     struct ran r =
         must_shell("FAULT_AT=0 FAULT_HOW=fork:EAGAIN FAULT_COUNT=forks "
                    "LD_PRELOAD=\"${BENCH%%/*}/faults.so\" \"$BENCH\" -n --variant rope --seq 8 "

@@ -129,8 +129,7 @@ static void expect_survived(const char *how, int code, bool again)
     enum { MOST = 500, FEWEST = 30 };
     int n = 0, got;
 
-    if (SANITIZED)
-        cr_skip_test("a library loaded first and the sanitizer's do not go together");
+    SKIP_SANITIZED("a library loaded first and the sanitizer's do not go together");
     must_shell("\"$BENCH\" " SHORT "&& mv " IN " whole && mkdir " IN);
     do {
         must_shell("rm -f " IN "/*");
@@ -157,8 +156,7 @@ TEST_EACH(char (*how)[16], train_faults, a_call_fails, EVERY(hows), .init = make
 {
     enum { MOST = 24 };
 
-    if (SANITIZED)
-        cr_skip_test("a library loaded first and the sanitizer's do not go together");
+    SKIP_SANITIZED("a library loaded first and the sanitizer's do not go together");
     const int calls = count_failing(*how, SHORT);
     must_shell("mv " IN " whole && mkdir " IN);
     for (int n = 1; n <= calls; n = next_failing(n, calls, MOST)) {

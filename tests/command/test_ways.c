@@ -227,8 +227,7 @@ Test(ways, too_little_address_space, .timeout = 240)
  * them and fused, on each backend that runs here. */
 Test(ways, small_stacks, .timeout = 600)
 {
-    if (SANITIZED)
-        cr_skip_test("frames are larger under sanitizers");
+    SKIP_SANITIZED("frames are larger under sanitizers");
     must_shell("ulimit -s 256; export OMP_STACKSIZE=128k; exec \"$BENCH\" -q --variant talking,xl "
                "--workload layer --phase fwd_bwd --seq 160 --mem 0 --pin none " BRIEF
                "--d-model 520 --threads 2");
@@ -253,8 +252,7 @@ Test(ways, too_small_stacks)
          1, " KiB of stack, kernels need 128  -> raise OMP_STACKSIZE, or ulimit -s"},
     };
 
-    if (SANITIZED)
-        cr_skip_test("needs small frames");
+    SKIP_SANITIZED("needs small frames");
     for (size_t i = 0; i < ARRAY_LEN(small); i++) {
         struct ran r = shell_exits(small[i].code, NULL, "%s", small[i].line);
         cr_expect(strstr(r.err.data, small[i].said) || strstr(r.out.data, small[i].said), "%s%s",

@@ -324,8 +324,7 @@ Test(gate, instructions_need_valgrind)
 
 Test(gate, counts_repeat_exactly)
 {
-    if (SANITIZED)
-        cr_skip_test("valgrind cannot run a program that has its own checker");
+    SKIP_SANITIZED("valgrind cannot run a program that has its own checker");
 #ifdef __clang__
     cr_skip_test("callgrind 3.19 collects nothing in a program that clang 14 built");
 #endif

@@ -168,8 +168,7 @@ static double coverage(noise_fn *noise, int n, uint64_t seed)
     double x[MOST];
     int hits = 0;
 
-    if (SANITIZED)
-        cr_skip_test("hundreds of intervals; other tests make one, too");
+    SKIP_SANITIZED("hundreds of intervals; other tests make one, too");
 
     for (int run = 0; run < RUNS; run++) {
         rng_normal(z, DRAWS, seed, (uint64_t)run, 0, 1);

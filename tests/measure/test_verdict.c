@@ -355,8 +355,7 @@ static int said(enum verdict want, double ratio, enum noise noise, int trials, s
 Test(verdict, simulated_machines, .timeout = 240)
 {
     enum { TRIALS = 400 };
-    if (SANITIZED)
-        cr_skip_test("%s", repeats);
+    SKIP_SANITIZED("%s", repeats);
     /* Of two modes 16 % of the pairs have the slower one before and none after. The interval
      * begins at the 4th of 15 pairs, so it is above 0 if at most 3 are such: 79 %, twice 62.5 %,
      * with a deviation of 2.4 % in 400 trials. */
@@ -381,8 +380,7 @@ Test(verdict, simulated_machines, .timeout = 240)
 Test(verdict, small_changes_on_a_quiet_machine, .timeout = 240)
 {
     enum { TRIALS = 400 };
-    if (SANITIZED)
-        cr_skip_test("%s", repeats);
+    SKIP_SANITIZED("%s", repeats);
     struct synthetic s = {7, rng_stream("test.small"), 0};
     const int seven = said(VERDICT_SLOWER, 1.07, SLOW_MINUTES, TRIALS, &s);
     const int three = said(VERDICT_SLOWER, 1.03, SLOW_MINUTES, TRIALS, &s);

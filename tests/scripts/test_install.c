@@ -41,8 +41,7 @@ Test(install, runs_from_where_it_was_put)
 /* The example sees nothing but what was installed. */
 Test(install, library)
 {
-    if (SANITIZED)
-        cr_skip_test("the library is of builds for users");
+    SKIP_SANITIZED("the library is of builds for users");
     need_programs("cc pkg-config");
     struct ran r =
         must_shell(INSTALL_LIBRARY
@@ -75,8 +74,7 @@ Test(install, uninstall_leaves_no_file)
 
 Test(install, a_debian_package)
 {
-    if (SANITIZED)
-        cr_skip_test("packages are made of builds for users");
+    SKIP_SANITIZED("packages are made of builds for users");
     need_programs("dpkg-deb dpkg-shlibdeps");
     struct ran r =
         must_shell("deb=$(\"$SRC/scripts/deb.sh\" \"$BENCH\" .) && dpkg-deb -f \"$deb\" && "

@@ -74,8 +74,7 @@ Test(tasks, scores_on_pages_are_the_programs)
         {"docs/tasks.md", "scripts/tasks.sh --only 10 \"$BENCH\"", 21},
     };
 
-    if (SANITIZED)
-        cr_skip_test("the scores have tests of their own");
+    SKIP_SANITIZED("the scores have tests of their own");
     setenv("TMP", folder, 1);
     for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
         struct ran page = run_shell("cat $SRC/%s | %s", shown[i].page, no_times);
@@ -96,8 +95,7 @@ Test(tasks, commands_work)
     char text[512];
     int n = 0;
 
-    if (SANITIZED)
-        cr_skip_test("the commands have tests of their own, the script is what is tested");
+    SKIP_SANITIZED("the commands have tests of their own, the script is what is tested");
     FILE *const f = text_begin(), *const p = popen(line, "r"); // NOLINT: own words
     cr_assert(p);
     while (fgets(text, sizeof(text), p)) {

@@ -5,7 +5,7 @@
  * repeat it less there. */
 #pragma once
 
-#include <stddef.h>
+#include <criterion/criterion.h>
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -19,3 +19,10 @@ enum { SANITIZED = 0 };
 /* Whether to run number i of a list whose members run mostly the same code: under sanitizers one of
  * `of`. */
 static inline int sampled(size_t i, size_t of) { return !SANITIZED || i % of == 0; }
+
+/* Skip the test there; the reason follows. */
+#define SKIP_SANITIZED(...)                                                                        \
+    do {                                                                                           \
+        if (SANITIZED)                                                                             \
+            cr_skip_test(__VA_ARGS__);                                                             \
+    } while (0)

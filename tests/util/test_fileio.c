@@ -33,8 +33,7 @@ Test(fileio, a_text_that_does_not_fit)
     unsigned long pages = 0;
     struct bytes b;
 
-    if (SANITIZED)
-        cr_skip_test("the sanitizer takes more address space than a limit leaves");
+    SKIP_SANITIZED("the sanitizer takes more address space than a limit leaves");
     FILE *const statm = fopen("/proc/self/statm", "r");
     cr_assert(statm && fscanf(statm, "%lu", &pages) == 1);
     fclose(statm);

@@ -333,8 +333,7 @@ ParameterizedTest(struct known *k, eval_trained, scores_of_the_published_code, .
     char model[FILE_PATH], corpus[FILE_PATH];
     struct report r;
 
-    if (SANITIZED)
-        cr_skip_test("half a minute each, and other tests run the same code");
+    SKIP_SANITIZED("half a minute each, and other tests run the same code");
     shared = shared ? shared : "../shared";
     snprintf(model, sizeof(model), "%s/models/xl-books.safetensors", shared);
     snprintf(corpus, sizeof(corpus), "%s/corpora/tinyshakespeare.txt", shared);

@@ -124,8 +124,7 @@ Test(masked, a_neighbour_tells_what_is_hidden)
     struct options o;
     struct trainer t;
 
-    if (SANITIZED)
-        cr_skip_test("hundreds of steps that other tests take, too");
+    SKIP_SANITIZED("hundreds of steps that other tests take, too");
     parse(&o, variant_find("bert"), "");
     training_open(&t, &o);
     t.valid.n = 4000;

@@ -61,8 +61,7 @@ Test(train, learns_the_source_that_it_can_see)
     enum { STEPS = 700 };
     int v = 0;
 
-    if (SANITIZED)
-        cr_skip_test("hundreds of steps that other tests take, too");
+    SKIP_SANITIZED("hundreds of steps that other tests take, too");
     while (!variant_mem(variants[v])->recurrent) /* one that distinguishes distances */
         v++;
     parse(&o, variants[v]->name, "ref", 1);
