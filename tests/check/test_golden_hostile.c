@@ -8,6 +8,7 @@
 #include "tests/support/edited_file.h"
 #include "tests/support/loaded.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/support/words.h"
 #include "variants/variant.h"
 
 #include <criterion/parameterized.h>
@@ -35,13 +36,10 @@ static void survive(const struct engine *g, const char *from, const char *key, c
 /* Keys that nothing is made from. */
 static bool describes(const char *key)
 {
-    static const char *const words[] = {"generator", "margin", "mean_nll",  "total_nll", "ppl",
-                                        "n_tokens",  "name",   "grad_loss", "round",     "form"};
+    static const char words[] =
+        "generator margin mean_nll total_nll ppl n_tokens name grad_loss round form";
 
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (strcmp(words[i], key) == 0)
-            return true;
-    return strncmp(key, "tolerance", 9) == 0;
+    return is_word_of(words, key) || strncmp(key, "tolerance", 9) == 0;
 }
 
 /* One file of each kind, and of those that have keys of their own. */

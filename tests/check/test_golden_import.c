@@ -6,55 +6,17 @@
 #include "golden_run.h"
 #include "tests/support/every_backend.h"
 #include "tests/support/published_folder.h"
+#include "tests/support/words.h"
 
-static const char *const models[] = {
-    "gpt2_plain",
-    "gpt2_f16_prefix",
-    "neox_parallel_f16",
-    "neox_serial",
-    "llama_gqa_bf16",
-    "llama_tied_sharded",
-    "llama3_scaling",
-    "mistral_window",
-    "qwen2_bias",
-    "qwen3_qknorm",
-    "txl_div1",
-    "txl_div4",
-    "txl_original_keys",
-    "gemma2_capped",
-    "gemma3_text",
-    "olmo2",
-    "phi3_window",
-    "mamba2",
-    "gated_deltanet_grouped",
-    "gla_wide",
-    "qwen3_5_text",
-    "gguf_llama_q4_0",
-    "gguf_qwen3_q8_0",
-    "gguf_gpt2_f16",
-    "gguf_qwen2_q4_1",
-    "gguf_llama_rope_freqs",
-    "gguf_phi3_longrope",
-    "gguf_mamba2_q8_0",
-    "gguf_llama_mixed",
-    "gguf_gpt_oss_mxfp4",
-    "gguf_olmo2_q8_0",
-    "gguf_gemma2_q8_0",
-    "gguf_gemma3_q8_0",
-    "gguf_qwen2moe_q8_0",
-    "gguf_qwen3moe_q8_0",
-    "gemma3_scaled",
-    "gpt_oss",
-    "gpt_oss_mxfp4",
-    "mixtral_window",
-    "mixtral_stacked",
-    "qwen2_moe",
-    "qwen3_moe_normed",
-    "qwen3_moe_dense",
-    "deepseek_v2",
-    "deepseek_v2_lite",
-    "qwen3_next",
-};
+static const char models[] =
+    "gpt2_plain gpt2_f16_prefix neox_parallel_f16 neox_serial llama_gqa_bf16 llama_tied_sharded "
+    "llama3_scaling mistral_window qwen2_bias qwen3_qknorm txl_div1 txl_div4 txl_original_keys "
+    "gemma2_capped gemma3_text olmo2 phi3_window mamba2 gated_deltanet_grouped gla_wide "
+    "qwen3_5_text gguf_llama_q4_0 gguf_qwen3_q8_0 gguf_gpt2_f16 gguf_qwen2_q4_1 "
+    "gguf_llama_rope_freqs gguf_phi3_longrope gguf_mamba2_q8_0 gguf_llama_mixed "
+    "gguf_gpt_oss_mxfp4 gguf_olmo2_q8_0 gguf_gemma2_q8_0 gguf_gemma3_q8_0 gguf_qwen2moe_q8_0 "
+    "gguf_qwen3moe_q8_0 gemma3_scaled gpt_oss gpt_oss_mxfp4 mixtral_window mixtral_stacked "
+    "qwen2_moe qwen3_moe_normed qwen3_moe_dense deepseek_v2 deepseek_v2_lite qwen3_next";
 
 /* Tensors that a file expects. */
 static int expected(const char *path)
@@ -69,15 +31,15 @@ static int expected(const char *path)
 
 TEST_EACH(int *b, golden_import, every_model_on_every_backend, every_backend(), .timeout = 120)
 {
-    for (size_t i = 0; i < ARRAY_LEN(models); i++)
+    for (char **model = words_of(models); *model; model++)
         for (int threads = 1; threads <= 2; threads++) {
             /* Sums of losses, and the logits once more by segments where there is a memory. */
-            const bool hidden = strncmp(models[i], "txl", 3) == 0;
+            const bool hidden = strncmp(*model, "txl", 3) == 0;
             const bool keys = !hidden;
-            const bool zeros = hidden && strcmp(models[i], "txl_original_keys") != 0;
+            const bool zeros = hidden && strcmp(*model, "txl_original_keys") != 0;
             char path[FILE_PATH];
             struct seen s;
-            snprintf(path, sizeof(path), PUBLISHED "/%s/expect.safetensors", models[i]);
+            snprintf(path, sizeof(path), PUBLISHED "/%s/expect.safetensors", *model);
             MUST(run_golden(backends[*b]->name, threads, path, &s));
             cr_expect_eq(s.failed, 0, "%s: %s", path, s.first);
             cr_expect_eq(s.t.tensors, expected(path) + 1 + keys + zeros, "%s: %d", path,

@@ -4,37 +4,22 @@
 #include "harness/cli/launcher.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/support/words.h"
 
 TestSuite(launcher, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
-static const char *const known[] = {"SLURM_ARRAY_TASK_ID",
-                                    "SLURM_ARRAY_TASK_COUNT",
-                                    "SLURM_ARRAY_TASK_MIN",
-                                    "SLURM_ARRAY_TASK_STEP",
-                                    "SLURM_PROCID",
-                                    "SLURM_NTASKS",
-                                    "OMPI_COMM_WORLD_RANK",
-                                    "OMPI_COMM_WORLD_SIZE",
-                                    "PMI_RANK",
-                                    "PMI_SIZE",
-                                    "PARALLEL_SEQ",
-                                    "PARALLEL_JOBSLOTS"};
+static const char known[] =
+    "SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_COUNT SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_STEP "
+    "SLURM_PROCID SLURM_NTASKS OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE PMI_RANK PMI_SIZE "
+    "PARALLEL_SEQ PARALLEL_JOBSLOTS";
 
 /* Only these are set: "NAME=VALUE NAME=VALUE". */
 static void set_only(const char *words)
 {
-    char text[256], *at = text;
-
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        unsetenv(known[i]);
-    snprintf(text, sizeof(text), "%s", words);
-    for (char *word; (word = strsep(&at, " "));) {
-        char *const value = strchr(word, '=');
-        if (!value)
-            continue;
-        *value = '\0';
-        cr_assert_eq(setenv(word, value + 1, 1), 0);
-    }
+    for (char **name = words_of(known); *name; name++)
+        unsetenv(*name);
+    for (char **word = words_of(words); *word && **word; word++)
+        cr_assert_eq(putenv(*word), 0);
 }
 
 Test(launcher, parts)
@@ -92,9 +77,9 @@ Test(launcher, no_parts)
     }
     set_only("");
     cr_expect_eq(launcher_shard(shard, &failure), E_USAGE);
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) /* _MIN and _STEP are not written out */
-        if (!strstr(known[i], "TASK_MIN") && !strstr(known[i], "TASK_STEP"))
-            cr_expect(strstr(failure.msg, known[i]), "%s not named: %s", known[i], failure.msg);
+    for (char **name = words_of(known); *name; name++) /* _MIN and _STEP are not written out */
+        if (!strstr(*name, "TASK_MIN") && !strstr(*name, "TASK_STEP"))
+            cr_expect(strstr(failure.msg, *name), "%s not named: %s", *name, failure.msg);
 }
 
 #define AXES "list cases --seq 4,8,16 --mem 0 --workload attn --backend ref --format csv"

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "tests/support/program.h"
+#include "tests/support/words.h"
 
 #include <signal.h>
 #include <time.h>
@@ -28,13 +29,7 @@ static inline void kill_and_go_on(const char *study, const char *const *moments,
  * folder. */
 static inline bool may_differ(const char *column)
 {
-    static const char *const names[] = {"run_id", "started_at_utc", "train_s", "cpu_pct",
-                                        "test_case_id"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i], column) == 0)
-            return true;
-    return false;
+    return is_word_of("run_id started_at_utc train_s cpu_pct test_case_id", column);
 }
 
 static inline int by_case(const void *a, const void *b)

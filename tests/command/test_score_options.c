@@ -6,6 +6,7 @@
 #include "harness/cli/option_table.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/support/words.h"
 
 TestSuite(score_options, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -58,12 +59,10 @@ static const struct row of_eval[] = {
 
 /* They name files, machines, or how results are shown; --episodes are of tasks (test_eval_task), and an end
  * that --ignore-eos passes is had by published models (test_generate). */
-static const char *const of_no_number[] = {
-    "attention", "backend", "ckpt",       "columns",     "corpus",         "episodes",
-    "format",    "help",    "ignore-eos", "help-all",    "huge-pages",     "impl",
-    "isolate",   "losses",  "max-isa",    "membind",     "onednn-max-isa", "openblas-core",
-    "out",       "pin",     "progress",   "prompt-file", "quiet",          "raw",
-    "resume",    "strict",  "threads",    "usage",       "version"};
+static const char of_no_number[] =
+    "attention backend ckpt columns corpus episodes format help ignore-eos help-all huge-pages "
+    "impl isolate losses max-isa membind onednn-max-isa openblas-core out pin progress "
+    "prompt-file quiet raw resume strict threads usage version";
 
 #define CHANCE "--temperature 1"
 #define WRITES PINNED "--new-tokens 40 --prompt abcdefgh "
@@ -85,10 +84,7 @@ static bool has_row(const struct row *row, size_t n, const char *name)
     for (size_t i = 0; i < n; i++)
         if (strcmp(row[i].name, name) == 0)
             return true;
-    for (size_t i = 0; i < ARRAY_LEN(of_no_number); i++)
-        if (strcmp(of_no_number[i], name) == 0)
-            return true;
-    return false;
+    return is_word_of(of_no_number, name);
 }
 
 /* The choices of a model that both commands take are asked of eval. */

@@ -9,6 +9,7 @@
 #include "tests/support/sample_rows.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/support/words.h"
 #include "tests/table/must_rows.h"
 #include "tests/util/compared.h"
 #include "variants/model/config/control.h"
@@ -30,9 +31,8 @@ static void expect_latency(const struct latency_row *r)
                              (r->samples < INTERVAL_SAMPLES ? REMARK_FEW : 0) |
                              (r->clock_ratio < 0.98 ? REMARK_CLOCK : 0) | REMARK_EMBEDDED;
     const bool adds = /* to the embedding */
-        (strcmp(r->variant, "learned") == 0 || strcmp(r->variant, "freq") == 0 ||
-         strcmp(r->variant, "floater") == 0 || strcmp(r->variant, "complex") == 0);
-    const bool part = strcmp(r->workload, "attn") == 0 || strcmp(r->workload, "layer") == 0;
+        is_word_of("learned freq floater complex", r->variant);
+    const bool part = is_word_of("attn layer", r->workload);
 
     cr_expect_str_eq(r->status, "ok", "%s: %s", r->repro, r->status_detail);
     cr_expect_eq(remarks_of_row(r->status, r->status_detail) & ~allowed, 0, "%s: %s", r->repro,

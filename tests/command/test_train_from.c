@@ -4,6 +4,7 @@
 #include "tests/support/loaded.h"
 #include "tests/support/program.h"
 #include "tests/support/published_folder.h"
+#include "tests/support/words.h"
 
 TestSuite(train_from, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -46,33 +47,15 @@ static void expect_meta(const char *name, const char *key, const char *want)
  * were published. */
 Test(train_from, changes_what_it_is_told_to)
 {
-    static const char *const models[] = {"gpt2_plain",
-                                         "neox_parallel_f16",
-                                         "llama3_scaling",
-                                         "mistral_window",
-                                         "qwen2_bias",
-                                         "qwen3_qknorm",
-                                         "gemma2_capped",
-                                         "gemma3_text",
-                                         "phi3_window",
-                                         "olmo2",
-                                         "mamba2",
-                                         "qwen3_5_text",
-                                         "gpt_oss",
-                                         "mixtral_window",
-                                         "qwen2_moe",
-                                         "qwen3_moe_dense",
-                                         "deepseek_v2",
-                                         "qwen3_next",
-                                         "gla_wide",
-                                         "gated_deltanet_grouped",
-                                         "txl_div4",
-                                         "txl_original_keys",
-                                         "gguf_gpt2_f16/model.gguf"};
+    static const char models[] =
+        "gpt2_plain neox_parallel_f16 llama3_scaling mistral_window qwen2_bias qwen3_qknorm "
+        "gemma2_capped gemma3_text phi3_window olmo2 mamba2 qwen3_5_text gpt_oss mixtral_window "
+        "qwen2_moe qwen3_moe_dense deepseek_v2 qwen3_next gla_wide gated_deltanet_grouped "
+        "txl_div4 txl_original_keys gguf_gpt2_f16/model.gguf";
 
     write_ids("ids.bin", true);
-    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        const char *const path = golden(models[i]);
+    for (char **model = words_of(models); *model; model++) {
+        const char *const path = golden(*model);
         struct lm before, after;
         int moved = 0, kept = 0;
         must_bench("train --from %s --tokens ids.bin --train-only 'layers.1.*' --ckpt "
@@ -85,11 +68,11 @@ Test(train_from, changes_what_it_is_told_to)
             const struct param *const a = &before.params.v[k], *const b = &after.params.v[k];
             const bool same = memcmp(a->data, b->data, a->n * sizeof(float)) == 0;
             const bool told = strncmp(a->name, "layers.1.", strlen("layers.1.")) == 0;
-            cr_expect(told || same, "%s: %s moved", models[i], a->name);
+            cr_expect(told || same, "%s: %s moved", *model, a->name);
             moved += !same;
             kept += same;
         }
-        cr_expect(moved > 3 && kept > 3, "%s: %d moved, %d kept", models[i], moved, kept);
+        cr_expect(moved > 3 && kept > 3, "%s: %d moved, %d kept", *model, moved, kept);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "tests/support/command_line.h"
 #include "tests/support/failure.h"
 #include "tests/support/setting_tries.h"
+#include "tests/support/words.h"
 #include "variants/model/config/settings.h"
 #include "variants/parts/parts.h"
 
@@ -12,50 +13,12 @@ enum { D = 32, H = 4, L = 160, V = 11 };
 
 /* What shows elsewhere: in the loss and its gradient, in the segments after the first, with a task's
  * vector, in the fourth layer, where two numbers change together, or in rows that are not read. */
-static const char *const elsewhere[] = {"aux_coef",
-                                        "span_cost",
-                                        "ponder_tau",
-                                        "mu_decay",
-                                        "commit_coef",
-                                        "pn_alpha",
-                                        "budget",
-                                        "budget_coef",
-                                        "pn_backward",
-                                        "swish_beta",
-                                        "bptt",
-                                        "replay",
-                                        "slot_temp",
-                                        "slot_write",
-                                        "task_dim",
-                                        "d_nope",
-                                        "d_rope",
-                                        "attn_gate",
-                                        "recur",
-                                        "camtl_m",
-                                        "max_pos",
-                                        "exit_power",
-                                        "disagree_values",
-                                        "disagree_outputs",
-                                        "guide",
-                                        "guide_previous",
-                                        "guide_next",
-                                        "guide_first",
-                                        "guide_token",
-                                        "guide_symbol",
-                                        "aux_targets",
-                                        "aux_weight",
-                                        "aux_layers",
-                                        "enc_layers",
-                                        "pos_restart",
-                                        NULL};
-
-static bool shows_elsewhere(const char *name)
-{
-    for (int i = 0; elsewhere[i]; i++)
-        if (strcmp(elsewhere[i], name) == 0)
-            return true;
-    return false;
-}
+static const char elsewhere[] =
+    "aux_coef span_cost ponder_tau mu_decay commit_coef pn_alpha budget budget_coef pn_backward "
+    "swish_beta bptt replay slot_temp slot_write task_dim d_nope d_rope attn_gate recur camtl_m "
+    "max_pos exit_power disagree_values disagree_outputs guide guide_previous guide_next "
+    "guide_first guide_token guide_symbol aux_targets aux_weight aux_layers enc_layers "
+    "pos_restart";
 
 /* The scaling of frequencies that a setting is of. */
 static enum rope_scaling scaling_of(const char *name)
@@ -146,7 +109,7 @@ Test(settings_run, each_changes_something, .timeout = 600)
     must_plan(&p[1], &o[1],
               "-V xl -b ref -w segment --layers 2 --seq 160 --mem 0 --d-model 32 --heads 4");
     for (struct settings all = {0}; (s = setting_next(&all));) {
-        bool changes = shows_elsewhere(s->name);
+        bool changes = is_word_of(elsewhere, s->name);
         for (int i = 0; variants[i / 2] && !changes; i++) {
             const struct variant *const v = variants[i / 2];
             struct config c = config_default(v, D, H, D / H, 64, 2, i % 2 ? V : 0);

@@ -10,6 +10,7 @@
 #include "tests/support/published_folder.h"
 #include "tests/support/score_line.h"
 #include "tests/support/trains.h"
+#include "tests/support/words.h"
 
 /* No block of keys ends where a segment does. */
 enum {
@@ -148,13 +149,8 @@ TestSuite(segments, .init = folder_make, .fini = folder_remove, .timeout = 240);
  * compressed to or that the same layer left, further rows of convolutions? */
 static bool carries_more(const struct variant *v)
 {
-    static const char *const names[] = {"compressive", "erniedoc", "feedback", "sepconv",
-                                        "evolved"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i], v->name) == 0)
-            return true;
-    return variant_mem(v)->state;
+    return is_word_of("compressive erniedoc feedback sepconv evolved", v->name) ||
+           variant_mem(v)->state;
 }
 
 static void expect_sees(int v)

@@ -7,6 +7,7 @@
 #include "harness/util/fileio.h"
 #include "tests/support/failure.h"
 #include "tests/support/score_line.h"
+#include "tests/support/words.h"
 #include "tests/util/compared.h"
 
 TestSuite(counting, .timeout = 120);
@@ -160,29 +161,19 @@ Test(counting, lines_say_all)
 
 Test(counting, what_does_not_go_together_is_refused)
 {
-    static const char *const lines[] = {"--count hf --mem 8",
-                                        "--count lm-eval --batch 2",
-                                        "--count hf --losses x",
-                                        "--stride 4",
-                                        "--count hf --seq 8 --stride 9",
-                                        "--bos often",
-                                        "--bos each",
-                                        "--count lm-eval --bos none",
-                                        "--tokens a --tokenizer b",
-                                        "--tokens a --detok wikitext",
-                                        "--batch 2 --losses x",
-                                        "--tokens a --bytes 10",
-                                        "--tokens a --unit word",
-                                        "--tokens a --corpus a --unit byte",
-                                        "--tokens-type int64",
-                                        "--batch 2 --unit byte"};
+    static const char lines[] =
+        "--count hf --mem 8|--count lm-eval --batch 2|--count hf --losses x|--stride 4|"
+        "--count hf --seq 8 --stride 9|--bos often|--bos each|--count lm-eval --bos none|"
+        "--tokens a --tokenizer b|--tokens a --detok wikitext|--batch 2 --losses x|"
+        "--tokens a --bytes 10|--tokens a --unit word|--tokens a --corpus a --unit byte|"
+        "--tokens-type int64|--batch 2 --unit byte";
 
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+    for (char **line = words_between(lines, "|"); *line; line++) {
         struct options o;
         char words[128];
-        snprintf(words, sizeof(words), "eval %s", lines[i]);
-        cr_assert_eq(parse_words(&o, words, &failure), OK, "%s: %s", lines[i], failure.msg);
-        cr_expect_eq(counting_preset(&o, 32, &failure), E_USAGE, "%s", lines[i]);
+        snprintf(words, sizeof(words), "eval %s", *line);
+        cr_assert_eq(parse_words(&o, words, &failure), OK, "%s: %s", *line, failure.msg);
+        cr_expect_eq(counting_preset(&o, 32, &failure), E_USAGE, "%s", *line);
         options_free(&o);
     }
 }
