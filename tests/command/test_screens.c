@@ -117,9 +117,8 @@ static void make_run(const char *name, double factor)
 {
     enum { ROUNDS = 20 };
     char from[FILE_PATH];
-    struct rundir d;
 
-    made_open(&d, "4f2c1ab");
+    struct rundir d = made_open("4f2c1ab");
     for (size_t i = 0; i < ARRAY_LEN(made); i++) {
         struct made_case c = made[i];
         c.ns *= factor;

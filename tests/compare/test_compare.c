@@ -53,7 +53,7 @@ static void write_interleaved(struct rundir *r, int disturbed)
 /* A run of these cases in as many rounds. */
 static void write_cases(struct rundir *r, const struct made_case *const *c, int n, int rounds)
 {
-    made_open(r, "aaaa");
+    *r = made_open("aaaa");
     for (int i = 0; i < n; i++)
         made_row(r, c[i], "host", "ok", "", 100);
     for (int round = 0; round < rounds; round++)
@@ -150,7 +150,7 @@ static void make_second(struct rundir *r, double ns, int64_t arena, const char *
     struct made_case a = base, b = longer;
 
     b.id = "5555"; /* another build wrote another repro line: only the key columns agree */
-    made_open(r, "bbbb");
+    *r = made_open("bbbb");
     made_row(r, &a, host, "ok", "", arena);
     made_row(r, &b, host, "ok", "", arena);
     for (int i = 0; i < 15; i++) {
@@ -187,7 +187,7 @@ Test(compare, exact_numbers)
     struct rundir dir[2];
 
     for (int s = 0; s < 2; s++) {
-        made_open(&dir[s], "aaaa");
+        dir[s] = made_open("aaaa");
         made_row(&dir[s], &base, "host", "ok", "", s ? 101 : 100);
         for (int i = 0; i < 9; i++)
             made_sample(&dir[s], base.id, i, base.ns, 0);
@@ -228,7 +228,7 @@ Test(compare, failed_rows_have_no_times)
     struct rundir dir[2];
 
     for (int s = 0; s < 2; s++) {
-        made_open(&dir[s], "aaaa");
+        dir[s] = made_open("aaaa");
         made_row(&dir[s], &base, "host", s ? "failed" : "ok", s ? "killed by SIGSEGV" : "", 1);
         made_sample(&dir[s], base.id, 0, 1000, 0);
         made_close(&dir[s], "host", "CPU");
@@ -311,9 +311,7 @@ Test(compare, command)
 
 Test(compare, unchecked_rows_are_refused)
 {
-    struct rundir dir;
-
-    made_open(&dir, "aaaa");
+    struct rundir dir = made_open("aaaa");
     made_row(&dir, &base, "host", "ok", "unchecked few", 1);
     made_sample(&dir, base.id, 0, 1000, 0);
     made_close(&dir, "host", "CPU");

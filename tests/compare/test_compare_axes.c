@@ -9,9 +9,7 @@ TestSuite(compare_axes, .init = folder_make, .fini = folder_remove, .timeout = 2
 
 static struct run written(int stride, double (*factor)(int i))
 {
-    struct rundir d;
-
-    made_open(&d, "aaaa");
+    struct rundir d = made_open("aaaa");
     many_write(&d, stride, factor);
     const struct run r = made_read(&d);
     folder_remove();

@@ -207,11 +207,10 @@ Test(baseline, is_saved_compared_shown_and_removed)
 
 Test(baseline, missing_or_of_another_machine)
 {
-    struct rundir dir;
     const struct made_case c = {"v", "ref", "1111", 4, 1000};
 
     bench_exits(4, "no baseline \"main\"", ONE "--baseline main");
-    made_open(&dir, "aaaa");
+    struct rundir dir = made_open("aaaa");
     made_row(&dir, &c, "0123456789abcdef", "ok", "", 1);
     made_sample(&dir, c.id, 0, 1000, 0);
     made_close(&dir, "0123456789abcdef", "Another CPU");

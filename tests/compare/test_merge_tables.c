@@ -24,13 +24,11 @@ static void add_case(struct rundir *d, int i, const char *status)
 {
     const struct made_case c = case_of(i);
     struct key_row k = made_key(d, &c, "host");
-    struct latency_row latency = latency_row_empty();
-    struct memory_row memory = memory_row_empty();
 
     k.mem_tokens = 128 * (i / IN_GROUP), k.batch_size = 1 + i / IN_GROUP;
     text_put(k.status, TEXT_SIZE, status);
-    row_set_key(&tables[TABLE_LATENCY], &latency, &k);
-    row_set_key(&tables[TABLE_MEMORY], &memory, &k);
+    struct latency_row latency = ROW_OF(latency, LATENCY, &k);
+    struct memory_row memory = ROW_OF(memory, MEMORY, &k);
     latency.median_ns = c.ns;
     memory.arena_peak_bytes = 7 * i + 1;
     MUST(rundir_write(d, TABLE_MEMORY, &memory, &failure));

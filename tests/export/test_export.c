@@ -18,7 +18,7 @@ static const struct made_case fast = {"xl", "avx2", "00000000000000aa", 8, 1500}
 
 static void make_run(struct rundir *dir)
 {
-    made_open(dir, "abcdef1");
+    *dir = made_open("abcdef1");
     made_row(dir, &fast, "host", "ok", "", 4096);
     made_row(dir, &slow, "host", "ok", "", 100);
     made_row(dir, &twin, "host", "ok", "", 200); /* differs in what its label does not say */
@@ -152,9 +152,8 @@ Test(export, figures_of_merit)
 static void expect_verdict(const char *const status[], int64_t exit_code, const char *line)
 {
     struct env_row env = env_row_empty();
-    struct rundir dir;
 
-    made_open(&dir, "abcdef1");
+    struct rundir dir = made_open("abcdef1");
     for (int i = 0; status[i]; i++) {
         char id[17];
         snprintf(id, sizeof(id), "%016x", 0xaa + i);
@@ -187,7 +186,7 @@ static void make_one(struct rundir *dir, enum table_id table, const char *status
     struct study_row job = study_row_empty();
     char path[FILE_PATH];
 
-    made_open(dir, "abcdef1");
+    *dir = made_open("abcdef1");
     if (table == TABLE_PERPLEXITY) {
         struct key_row k = made_key(dir, &fast, "host");
         text_put(k.status, TEXT_SIZE, status);
@@ -332,15 +331,12 @@ Test(export, a_bad_row_of_either_table)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (int of_score = 0; of_score < 2; of_score++) {
-            struct rundir dir;
-            made_open(&dir, "abcdef1");
+            struct rundir dir = made_open("abcdef1");
             struct key_row k = made_key(&dir, &fast, "host");
-            struct latency_row row = latency_row_empty();
-            struct perplexity_row ppl = perplexity_row_empty();
             text_put(k.status, TEXT_SIZE, of_score ? "ok" : cases[i].status);
-            row_set_key(&tables[TABLE_LATENCY], &row, &k);
+            struct latency_row row = ROW_OF(latency, LATENCY, &k);
             text_put(k.status, TEXT_SIZE, of_score ? cases[i].status : "ok");
-            row_set_key(&tables[TABLE_PERPLEXITY], &ppl, &k);
+            struct perplexity_row ppl = ROW_OF(perplexity, PERPLEXITY, &k);
             made_write(&dir, TABLE_LATENCY, &row);
             made_write(&dir, TABLE_PERPLEXITY, &ppl);
             made_close(&dir, "host", "CPU");
@@ -376,8 +372,7 @@ Test(export, of_a_run_whose_json_is_damaged)
     static const char *const damage[] = {"printf '[[' >run.json", "rm run.json && mkfifo run.json"};
 
     for (size_t i = 0; i < ARRAY_LEN(damage); i++) {
-        struct rundir dir;
-        made_open(&dir, "abcdef1");
+        struct rundir dir = made_open("abcdef1");
         made_row(&dir, &fast, "host", "ok", "", 4096);
         made_close(&dir, "host", "CPU");
         struct ran r = run_bench("export --to fom %s", dir.path);

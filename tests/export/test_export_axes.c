@@ -10,9 +10,7 @@ TestSuite(export_axes, .init = folder_make, .fini = folder_remove, .timeout = 24
 
 static struct ran exported(const char *to)
 {
-    struct rundir d;
-
-    made_open(&d, "abcdef1");
+    struct rundir d = made_open("abcdef1");
     many_write(&d, 13, NULL);
     made_close(&d, "host", "CPU");
     struct ran r = must_bench("export --to %s %s", to, d.path);

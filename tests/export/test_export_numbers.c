@@ -13,22 +13,19 @@ static const struct made_case fast = {"xl", "avx2", "00000000000000aa", 8, 1500}
 static void make_odd_run(struct rundir *dir)
 {
     struct env_row env = env_row_empty();
-    struct latency_row row = latency_row_empty();
-    struct perplexity_row ppl = perplexity_row_empty();
-    struct memory_row memory = memory_row_empty();
 
-    made_open(dir, "abcdef1");
+    *dir = made_open("abcdef1");
     struct key_row k = made_key(dir, &fast, "a host");
     text_put(k.repro, LINE_SIZE, "bench --a-layer");
-    row_set_key(&tables[TABLE_LATENCY], &row, &k);
+    struct latency_row row = ROW_OF(latency, LATENCY, &k);
     row.samples = 6;
     row.inner_calls = 7;
     row.min_ns = 1100, row.ci95_low_ns = 1200, row.median_ns = 1500, row.mean_ns = 1600;
     row.ci95_high_ns = 1900, row.max_ns = 2000, row.cpu_time_median_ns = 1300;
-    row_set_key(&tables[TABLE_MEMORY], &memory, &k);
+    struct memory_row memory = ROW_OF(memory, MEMORY, &k);
     memory.arena_peak_bytes = 4096;
     text_put(k.repro, LINE_SIZE, "bench eval");
-    row_set_key(&tables[TABLE_PERPLEXITY], &ppl, &k);
+    struct perplexity_row ppl = ROW_OF(perplexity, PERPLEXITY, &k);
     ppl.ppl_ci95_low = 3, ppl.ppl = 4, ppl.ppl_ci95_high = 7;
     made_write(dir, TABLE_MEMORY, &memory);
     made_write(dir, TABLE_LATENCY, &row);

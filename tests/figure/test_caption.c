@@ -19,7 +19,7 @@ static void make_backends(struct rundir *r, int variants_n)
 {
     const char *const on[] = {reference(), "one", "two"};
 
-    made_open(r, "aaaa");
+    *r = made_open("aaaa");
     for (int v = 0; v < variants_n; v++)
         for (int b = 0; b < 3; b++)
             for (int seq = 16; seq <= 64; seq *= 2) {
@@ -111,8 +111,7 @@ Test(plot_caption, one_variant_meets_its_backends_in_one_panel)
 Test(plot_caption, a_roofline_is_one_panel_if_its_points_are_apart)
 {
     for (int apart = 0; apart < 2; apart++) {
-        struct rundir r;
-        made_open(&r, apart ? "aaaa" : "bbbb");
+        struct rundir r = made_open(apart ? "aaaa" : "bbbb");
         for (int v = 0; v < 2; v++)
             for (int b = 0; b < 2; b++)
                 for (int seq = 16; seq <= 64; seq *= 2) {
@@ -130,9 +129,8 @@ Test(plot_caption, a_roofline_is_one_panel_if_its_points_are_apart)
 Test(plot_caption, backends_of_a_roofline_are_not_its_ceilings)
 {
     struct env_row env = env_row_empty();
-    struct rundir r;
 
-    made_open(&r, "aaaa");
+    struct rundir r = made_open("aaaa");
     for (int b = 0; b < 2; b++)
         for (int seq = 16; seq <= 64; seq *= 2) {
             const struct key_row k = key_of(&r, variants[0]->name, b ? "one" : isa_name[1], seq, 0);
@@ -152,8 +150,7 @@ Test(plot_caption, backends_of_a_roofline_are_not_its_ceilings)
 Test(plot_caption, many_panels_of_two_points_are_left_out)
 {
     for (int many = 0; many < 2; many++) {
-        struct rundir r;
-        made_open(&r, many ? "aaaa" : "bbbb");
+        struct rundir r = made_open(many ? "aaaa" : "bbbb");
         for (int seq = 16; seq <= (many ? 256 : 32); seq *= 2)
             for (int b = 0; b < 2; b++)
                 for (int v = 0; v < 2; v++)

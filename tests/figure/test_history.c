@@ -41,8 +41,7 @@ static char *steps_of(const struct plot_data *d, int *slower)
 static void make_runs(struct plot_data run[RUNS], const int day[RUNS])
 {
     for (int i = 0; i < RUNS; i++) {
-        struct rundir r;
-        made_open(&r, i == 0 ? "aaaa" : i == 1 ? "bbbb" : "cccc");
+        struct rundir r = made_open(i == 0 ? "aaaa" : i == 1 ? "bbbb" : "cccc");
         for (int own = 0; own < 2; own++) {
             const struct key_row k = key_of(&r, variants[0]->name, "one", own ? 64 + i : 32, 0);
             put_latency(&r, &k, 100.0 * day[i], 1, 1);
@@ -99,11 +98,10 @@ Test(plot_history, as_a_table)
 Test(plot_history, is_of_several_runs)
 {
     const struct names all = {0};
-    struct rundir r;
 
     cr_expect_not(plot_is_wanted(plot_figure("history"), &all));
     cr_expect(plot_is_wanted(plot_figure("latency-seq"), &all));
-    made_open(&r, "aaaa");
+    struct rundir r = made_open("aaaa");
     struct plot p = plot_of(&r, "history");
     cr_expect_eq(p.n, 0);
     cr_expect_gt(strlen(p.why), 10);
@@ -116,11 +114,10 @@ enum { DAYS = 12, OWN = DAYS / 2 };
 /* A case on this host, on day i + 1. */
 static void make_day(struct plot_data *run, int i, const char *host, double ns)
 {
-    struct rundir r;
     char commit[16];
 
     snprintf(commit, sizeof(commit), "aaa%d", i);
-    made_open(&r, commit);
+    struct rundir r = made_open(commit);
     struct key_row k = key_of(&r, variants[0]->name, "one", 32, 0);
     text_put(k.host_id, TEXT_SIZE, host);
     put_latency(&r, &k, ns, 1, 1);

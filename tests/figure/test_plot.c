@@ -3,7 +3,6 @@
  * Figures: which points a figure takes from rows with known numbers, names and styles of its
  * series, and what is left out and why. */
 #include "tests/support/figure_rows.h"
-#include "tests/table/new_run.h"
 #include "tests/util/compared.h"
 
 TestSuite(plot, .init = folder_make, .fini = folder_remove, .timeout = 100);
@@ -17,7 +16,7 @@ static void make_grid(struct rundir *r)
 {
     usual[0] = backends[1] ? backends[1] : backends[0];
     usual[1] = backends[1] && backends[2] ? backends[2] : backends[0];
-    made_open(r, "aaaa");
+    *r = made_open("aaaa");
     for (int v = 0; v < 2; v++)
         for (int b = 0; b < 2; b++)
             for (int seq = 128; seq <= 512; seq *= 2)
@@ -62,8 +61,7 @@ Test(plot, styles_do_not_depend_on_the_file)
     int style[2][2];
 
     for (int k = 0; k < 2; k++) {
-        struct rundir r;
-        made_open(&r, k ? "aaaa" : "bbbb");
+        struct rundir r = made_open(k ? "aaaa" : "bbbb");
         for (int v = k; v < 2; v++)
             for (int n = 0; n <= k; n++)
                 for (int seq = 8; seq <= 16; seq += 8) {
@@ -89,7 +87,7 @@ Test(plot, styles_do_not_depend_on_the_file)
 /* Only what differs between the series of one variant is named. */
 Test(plot, series_are_named_by_what_differs)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int seq = 8; seq <= 16; seq += 8)
         for (int kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
             struct key_row k = key_of(&r, variants[1]->name, backends[0]->name, seq, 8);
@@ -111,7 +109,7 @@ Test(plot, series_are_named_by_what_differs)
 
 Test(plot, rows_without_times_are_no_points)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int seq = 8; seq <= 32; seq *= 2) {
         struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, seq, 0);
         if (seq == 16)
@@ -124,7 +122,7 @@ Test(plot, rows_without_times_are_no_points)
 
 Test(plot, nothing_to_show_has_a_reason)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     put_env(&r, I64_EMPTY);
     for (int i = 0; i < figure_count; i++) {
         struct plot p = must_plot(r.path, figures[i].name);
@@ -135,11 +133,9 @@ Test(plot, nothing_to_show_has_a_reason)
 
 Test(plot, memory_is_stacked_without_gaps)
 {
-    struct memory_row m = memory_row_empty();
-
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     const struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, 64, 64);
-    row_set_key(&tables[TABLE_MEMORY], &m, &k);
+    struct memory_row m = ROW_OF(memory, MEMORY, &k);
     m.weights_bytes = 100;
     m.scores_bytes = 20;
     m.memory_state_bytes = 0;
@@ -165,12 +161,11 @@ Test(plot, memory_is_stacked_without_gaps)
 Test(plot, memory_says_what_has_no_room)
 {
     enum { PANELS = 25 };
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int i = 0; i <= PANELS; i++) {
-        struct memory_row m = memory_row_empty();
         struct key_row k = key_of(&r, variants[0]->name, i < PANELS ? "early" : "late", 64, 64);
         snprintf(k.workload, TEXT_SIZE, "work%d", i % PANELS);
-        row_set_key(&tables[TABLE_MEMORY], &m, &k);
+        struct memory_row m = ROW_OF(memory, MEMORY, &k);
         m.weights_bytes = m.arena_peak_bytes = 100;
         made_write(&r, TABLE_MEMORY, &m);
     }
@@ -187,7 +182,7 @@ Test(plot, many_short_lines_make_room)
     struct rundir r;
 
     for (int n = SHORT - 1; n <= SHORT; n++) {
-        made_open(&r, "aaaa");
+        r = made_open("aaaa");
         for (int i = 0; i < n; i++)
             for (int seq = 64; seq <= (i ? 128 : 256); seq *= 2) {
                 struct key_row k = key_of(&r, variants[0]->name, "one", seq, 0);
@@ -206,7 +201,7 @@ Test(plot, names_do_not_break_the_table)
 {
     int lines = 0;
 
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int seq = 8; seq <= 16; seq += 8) {
         const struct key_row k = key_of(&r, "name", backends[0]->name, seq, 0);
         put_latency(&r, &k, seq, 1, 1);
@@ -244,7 +239,7 @@ Test(plot, roofline_has_points_and_ceilings)
 
 Test(plot, roofline_of_a_machine_alone)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     struct plot p = plot_of(&r, "roofline");
     NUMBERS({p.n, 2}, {p.rows.n * p.columns.n, 1});
     for (int i = 0; i < p.n; i++)
@@ -274,7 +269,7 @@ Test(plot, backends_are_relative_to_the_base)
 /* The window takes 500 times as long as the memory, and 250 times its arithmetic. */
 Test(plot, eval_speed_compares_with_the_window)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int mem = 800; mem <= 1800; mem += 1000)
         for (int kind = 0; kind < 2; kind++) {
             struct key_row k =
@@ -303,7 +298,7 @@ Test(plot, rows_without_lengths_are_no_points)
 {
     struct memory_row m = memory_row_empty();
 
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int cut = 0; cut < 3; cut++) {
         struct key_row k = key_of(&r, variants[0]->name, "one", 4, 800);
         text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);
@@ -325,7 +320,7 @@ Test(plot, rows_without_lengths_are_no_points)
 /* Each row is compared with the window of its own shape; if there are two, with none. */
 Test(plot, eval_speed_compares_one_shape_with_itself)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int i = 0; i < 2 * 2 * 3; i++) {
         const int threads = 1 + i / 6, mem = i / 3 % 2 ? 800 : 400, kind = i % 3;
         struct key_row k = key_of(&r, variants[kind]->name, "one", 1, mem);
@@ -352,7 +347,7 @@ Test(plot, eval_speed_compares_one_shape_with_itself)
 /* One length is no curve. */
 Test(plot, eval_speed_of_one_length)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int kind = 0; kind < 2; kind++) {
         struct key_row k = key_of(&r, variants[2 * kind]->name, "one", 1, 800);
         text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);

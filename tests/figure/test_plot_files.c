@@ -81,17 +81,15 @@ Test(plot_files, a_training_without_a_checkpoint_names_neither)
 Test(plot_files, the_legend_draws_what_the_curve_draws)
 {
     const char *const kinds[] = {"hidden", "kv"};
-    struct rundir r;
     int dashed = 0;
 
     need_programs("gnuplot");
-    made_open(&r, "aaaa");
+    struct rundir r = made_open("aaaa");
     for (int i = 0; i < 8; i++) {
         const struct made_case c = {i & 1 ? "first" : "second", "one", "", i & 2 ? 128 : 256, 1000};
-        struct latency_row row = latency_row_empty();
         struct key_row k = made_key(&r, &c, "host");
         text_put(k.mem_kind, TEXT_SIZE, kinds[i / 4]);
-        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        struct latency_row row = ROW_OF(latency, LATENCY, &k);
         row.median_ns = 1000 * (i + 1);
         made_write(&r, TABLE_LATENCY, &row);
     }
@@ -179,15 +177,13 @@ Test(plot_files, draws_bars_in_the_terminal)
 {
     static const struct made_case cases[] = {{"v", "one", "1", 128, 4000},
                                              {"v", "two", "2", 128, 500}};
-    struct rundir r;
 
     need_programs("gnuplot");
-    made_open(&r, "aaaa");
+    struct rundir r = made_open("aaaa");
     for (int i = 0; i < 2; i++) {
-        struct memory_row m = memory_row_empty();
         const struct key_row k = made_key(&r, &cases[i], "host");
         made_row(&r, &cases[i], "host", "ok", "", 100);
-        row_set_key(&tables[TABLE_MEMORY], &m, &k);
+        struct memory_row m = ROW_OF(memory, MEMORY, &k);
         m.weights_bytes = 3 << 20;
         m.activations_bytes = 1 << 20;
         m.arena_peak_bytes = 4 << 20;

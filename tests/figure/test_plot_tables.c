@@ -2,7 +2,6 @@
  *
  * Figures of perplexity, training and changes: tables that are not of latencies. */
 #include "tests/support/figure_rows.h"
-#include "tests/table/new_run.h"
 #include "tests/util/compared.h"
 
 #include <sys/stat.h>
@@ -12,11 +11,10 @@ TestSuite(plot_tables, .init = folder_make, .fini = folder_remove, .timeout = 24
 Test(plot_tables, perplexity_marks_what_nothing_beats)
 {
     static const double ppl[] = {5, 4, 4.5}, speed[] = {1000, 100, 90};
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int i = 0; i < 3; i++) {
         const struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, 32, 64 * i);
-        struct perplexity_row row = perplexity_row_empty();
-        row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+        struct perplexity_row row = ROW_OF(perplexity, PERPLEXITY, &k);
         row.ppl = ppl[i];
         row.tokens_per_s = speed[i];
         row.ppl_floor = 1.76;
@@ -35,11 +33,10 @@ Test(plot_tables, perplexity_marks_what_nothing_beats)
 /* A perplexity of one checkpoint for each of four, at two values of a choice and two lengths. */
 static void put_scored(struct rundir *r, size_t choice, const char *const values[2])
 {
-    made_open(r, "aaaa");
+    *r = made_open("aaaa");
     for (int i = 0; i < 4; i++) {
         const struct key_row k = key_of(r, "exit", backends[0]->name, 32, 64 * (i / 2));
-        struct perplexity_row row = perplexity_row_empty();
-        row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+        struct perplexity_row row = ROW_OF(perplexity, PERPLEXITY, &k);
         text_put((char *)&row + choice, TEXT_SIZE, values[i % 2]);
         text_put(row.checkpoint, LINE_SIZE, "m.safetensors");
         row.ppl = 4 + i;
@@ -104,14 +101,12 @@ Test(plot_tables, curves_and_changes_come_from_their_files)
 /* The arena is that of the row with the same model and shape, not of the next best. */
 Test(plot_tables, perplexity_finds_its_bytes)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int mem = 0; mem <= 64; mem += 64)
         for (int backend = 0; backend < 2; backend++) {
-            struct memory_row m = memory_row_empty();
-            struct perplexity_row row = perplexity_row_empty();
             const struct key_row k =
                 key_of(&r, variants[0]->name, backend ? "other" : backends[0]->name, 32, mem);
-            row_set_key(&tables[TABLE_MEMORY], &m, &k);
+            struct memory_row m = ROW_OF(memory, MEMORY, &k);
             m.arena_peak_bytes = 7;
             text_put(m.status, TEXT_SIZE, row_status_name[ROW_FAILED]);
             made_write(&r, TABLE_MEMORY, &m);
@@ -124,7 +119,7 @@ Test(plot_tables, perplexity_finds_its_bytes)
             m.threads = k.threads;
             m.arena_peak_bytes = 1000 + mem + 100000 * backend;
             made_write(&r, TABLE_MEMORY, &m);
-            row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+            struct perplexity_row row = ROW_OF(perplexity, PERPLEXITY, &k);
             row.ppl = 5 - mem / 64.0;
             if (!backend)
                 made_write(&r, TABLE_PERPLEXITY, &row);
@@ -140,7 +135,7 @@ Test(plot_tables, filters_choose_rows)
     const struct names both = {.v = wanted, .n = 2}, bad = {.v = nonsense, .n = 1};
     const enum table_id id = TABLE_PERPLEXITY;
     struct plot_data d;
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int i = 0; i < 6; i++) {
         const struct key_row k =
             key_of(&r, i % 2 ? "xl" : "shaw", backends[0]->name, 32 << i / 2, 0);

@@ -2,7 +2,6 @@
  *
  * Quality against cost: which costs a contender has, and which points are named. */
 #include "tests/support/figure_rows.h"
-#include "tests/table/new_run.h"
 
 #include "harness/plan/case.h"
 
@@ -15,11 +14,10 @@ static void put_times(struct rundir *r, int variant, const char *workload, int s
                       const char *backend, double ns, int64_t state)
 {
     struct key_row k = key_of(r, variants[variant]->name, backend, seq, mem);
-    struct memory_row memory = memory_row_empty();
 
     text_put(k.workload, TEXT_SIZE, workload);
     put_latency(r, &k, ns, 1, 1);
-    row_set_key(&tables[TABLE_MEMORY], &memory, &k);
+    struct memory_row memory = ROW_OF(memory, MEMORY, &k);
     memory.memory_state_bytes = state;
     made_write(r, TABLE_MEMORY, &memory);
 }
@@ -65,7 +63,7 @@ Test(plot_quality, costs_are_those_after_the_longest_context)
 {
     const char *const decode = workload_name[WORK_DECODE], *const first = variants[0]->name,
                       *const second = variants[1]->name;
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int v = 0; v < 2; v++) {
         put_times(&r, v, "segment", 10, 0, "one", 10, 1); /* of a shorter context */
         put_times(&r, v, "segment", 10, 64, "one", v ? 30e3 : 50e3, 7777);
@@ -100,7 +98,7 @@ Test(plot_quality, many_points_are_named_where_it_matters)
     enum { MANY = 30 };
     int names = 0, points = 0;
 
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int v = 0; v < MANY; v++) {
         put_times(&r, v, "segment", 1, 64, "one", 1e3 * (1 + v), 0);
         train(variants[v]->name, v, v == 20 ? 0.5 : 1 + 0.01 * v);
@@ -119,7 +117,7 @@ Test(plot_quality, many_points_are_named_where_it_matters)
 Test(plot_quality, a_point_without_a_name_has_a_blank_one)
 {
     enum { MANY = 30 };
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int v = 0; v < MANY; v++) {
         put_times(&r, v, "segment", 1, 64, "one", 1e3 * (1 + v), 0);
         train(variants[v]->name, v, 1 + 0.01 * v);

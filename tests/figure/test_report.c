@@ -20,9 +20,7 @@ static const struct made_case cases[] = {
 
 static void make_run(void)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = made_open("aaaa");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         made_row(&r, &cases[i], "host", i == 2 ? "skipped" : "ok", i == 2 ? HOSTILE : "", 100);
     made_perplexity(&r, &cases[0], "weights", 1.25);

@@ -19,11 +19,10 @@ static const struct contender {
 static void make_study(const char *const *sizes, int n_sizes, int lengths)
 {
     struct study_row trained[16];
-    struct rundir r;
     char path[FILE_PATH];
     size_t n = 0;
 
-    made_open(&r, "aaaa");
+    struct rundir r = made_open("aaaa");
     for (int z = 0; z < n_sizes; z++)
         for (size_t c = 0; c < ARRAY_LEN(contenders); c++)
             for (int seed = 0; seed < SEEDS; seed++) {
@@ -40,10 +39,9 @@ static void make_study(const char *const *sizes, int n_sizes, int lengths)
                 s->layers = z + 1;
                 for (int m = 0; m < lengths; m++) {
                     struct key_row k = key_of(&r, variants[0]->name, "one", 8, 64 * m);
-                    struct perplexity_row row = perplexity_row_empty();
                     k.d_inner = contenders[c].d_inner;
                     k.layers = z + 1;
-                    row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+                    struct perplexity_row row = ROW_OF(perplexity, PERPLEXITY, &k);
                     snprintf(row.checkpoint, LINE_SIZE, "there/%.1000s", s->checkpoint);
                     row.ppl = exp(contenders[c].nats[seed] + m);
                     row.ppl_ci95_low = row.ppl - 0.01;

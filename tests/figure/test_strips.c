@@ -8,7 +8,7 @@ TestSuite(plot_strips, .init = folder_make, .fini = folder_remove, .timeout = 24
 /* Cases of 100, 200, ... ns with four samples each, the third preempted. */
 static void make_cases(struct rundir *r, int n, bool with_samples)
 {
-    made_open(r, "aaaa");
+    *r = made_open("aaaa");
     for (int i = 0; i < n; i++) {
         char id[16];
         snprintf(id, sizeof(id), "case%02d", i);
@@ -43,15 +43,12 @@ Test(plot_strips, a_panel_has_its_samples_and_its_median)
 /* A title names what tells its case from the others, not what its variant always has. */
 Test(plot_strips, titles_say_what_differs)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = made_open("aaaa");
     for (int i = 0; i < 4; i++) {
         struct key_row k = key_of(&r, variants[i / 2]->name, "one", 8 << i % 2, 0);
-        struct latency_row row = latency_row_empty();
         k.clip = i / 2 ? 16 : I64_EMPTY;
         snprintf(k.case_id, TEXT_SIZE, "case%d", i);
-        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        struct latency_row row = ROW_OF(latency, LATENCY, &k);
         row.median_ns = 100;
         made_write(&r, TABLE_LATENCY, &row);
         made_sample(&r, k.case_id, 0, 100, 0);

@@ -2,7 +2,6 @@
  *
  * Speed-up over threads: times that follow Amdahl's law give its serial fraction back. */
 #include "tests/support/figure_rows.h"
-#include "tests/table/new_run.h"
 
 TestSuite(plot_threads, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -18,7 +17,7 @@ static void put_threads(struct rundir *r, const char *variant, int least, double
 Test(plot_threads, times_give_speed_up_efficiency_and_serial_fraction)
 {
     static const double serial[] = {0.25, 0};
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int v = 0; v < 2; v++)
         put_threads(&r, variants[v]->name, 1, serial[v]);
     struct plot p = plot_of(&r, "latency-threads");
@@ -42,7 +41,7 @@ Test(plot_threads, times_give_speed_up_efficiency_and_serial_fraction)
 
 Test(plot_threads, without_one_thread_there_is_no_speed_up)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     put_threads(&r, variants[0]->name, 2, 0.1);
     struct plot p = plot_of(&r, "latency-threads");
     cr_expect_eq(p.n, 0);

@@ -3,7 +3,6 @@
  * Bars of variants: which stand in which panel, in which order, and what is said of them. */
 #include "tests/support/figure_rows.h"
 #include "tests/support/program.h"
-#include "tests/table/new_run.h"
 
 TestSuite(plot_variants, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -13,12 +12,11 @@ enum { BLOCKS = 20 };
 static void put_case(struct rundir *r, int variant, const char *backend, const char *workload,
                      double ns, bool preempted)
 {
-    struct latency_row row = latency_row_empty();
     struct key_row k = key_of(r, variants[variant]->name, backend, 8, 0);
 
     text_put(k.workload, TEXT_SIZE, workload);
     snprintf(k.case_id, TEXT_SIZE, "%s%s%d", workload, backend, variant);
-    row_set_key(&tables[TABLE_LATENCY], &row, &k);
+    struct latency_row row = ROW_OF(latency, LATENCY, &k);
     row.median_ns = ns;
     row.ci95_low_ns = 0.9 * ns;
     row.ci95_high_ns = 1.1 * ns;
@@ -46,7 +44,7 @@ static const char *said_of(const struct plot *p, const struct plot_point *a)
 
 Test(plot_variants, bars_are_in_order_of_time_on_the_fastest_backend)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     put_case(&r, 0, "one", "layer", 300, false);
     put_case(&r, 0, "two", "layer", 200, false);
     put_case(&r, 1, "one", "layer", 100, false);
@@ -73,7 +71,7 @@ Test(plot_variants, bars_are_in_order_of_time_on_the_fastest_backend)
 /* As the ranking: CPU time, and the interval of what it compares. */
 Test(plot_variants, a_busy_machine_has_cpu_time)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     put_case(&r, 0, "one", "layer", 100, true);
     put_case(&r, 1, "one", "layer", 200, true);
     struct plot p = plot_of(&r, "variants");
@@ -88,7 +86,7 @@ Test(plot_variants, a_busy_machine_has_cpu_time)
 
 Test(plot_variants, without_a_choice_there_is_no_figure)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     put_case(&r, 0, "one", "layer", 100, false);
     put_case(&r, 0, "two", "layer", 100, false);
     struct plot p = plot_of(&r, "variants");
@@ -98,7 +96,7 @@ Test(plot_variants, without_a_choice_there_is_no_figure)
 
 Test(plot_variants, many_shapes_are_refused_with_the_remedy)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     for (int i = 0; i < 14; i++) {
         struct made_case c = {variants[i % 2]->name, "one", "", 8 << i / 2, 100.0 + i};
         char id[16];
@@ -115,7 +113,7 @@ Test(plot_variants, many_shapes_are_refused_with_the_remedy)
  * for a closer look is folded. */
 Test(plot_variants, the_report_begins_with_them)
 {
-    struct rundir r = new_run();
+    struct rundir r = made_open("aaaa");
     put_case(&r, 0, "one", "layer", 100, false);
     put_case(&r, 1, "one", "layer", 200, false);
     put_env(&r, 1);

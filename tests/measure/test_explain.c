@@ -3,7 +3,6 @@
  * Rows in words: each reason to doubt a row is named where it holds, and only there. */
 #include "harness/measure/explain.h"
 #include "tests/support/run_folder.h"
-#include "tests/table/new_run.h"
 
 TestSuite(explain, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -13,7 +12,7 @@ enum { BLOCKS = 10 };
 static struct run run_of(const double *ns, int launches)
 {
     static const struct made_case made = {"xl", "avx2", "1", 128, 1000};
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     made_row(&d, &made, "host", "ok", "", 100);
     for (int i = 0; i < launches * BLOCKS; i++)
         made_block(&d, made.id, i, i / BLOCKS, ns[i / BLOCKS] * (i % 2 ? 1.01 : 0.99), 0, 1);
@@ -154,7 +153,7 @@ Test(explain, the_best_backend_beside_it)
     static const struct made_case made[] = {{"xl", "avx2", "1", 128, 1000},
                                             {"xl", "ref", "2", 128, 4000},
                                             {"xl", "onednn", "3", 64, 10}};
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     for (size_t i = 0; i < ARRAY_LEN(made); i++)
         made_row(&d, &made[i], "host", "ok", "", 100);
     struct run run = made_read(&d);

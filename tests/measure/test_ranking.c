@@ -6,7 +6,6 @@
 #include "tests/support/ranked.h"
 
 #include "tests/support/normal.h"
-#include "tests/table/new_run.h"
 #include "tests/util/compared.h"
 
 TestSuite(ranking, .init = folder_make, .fini = folder_remove, .timeout = 240);
@@ -33,7 +32,7 @@ static void add_cases(struct rundir *d, const struct shaken *v, int n)
 
 static struct run run_of(const struct shaken *v, int n)
 {
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     add_cases(&d, v, n);
     struct run r = made_read(&d);
     return r;
@@ -78,7 +77,7 @@ Test(ranking, without_samples_rows_have_their_own_intervals)
                                          {"rope", "avx2", "2", 128, 1500},
                                          {"linear", "avx2", "3", 128, 1010}};
     const double half = sqrt(2) * log(1.01 / 0.99) / 2;
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     for (size_t i = 0; i < ARRAY_LEN(v); i++)
         made_row(&d, &v[i], "host", "ok", "", 100);
     struct rankings r = ranked_end(&d, RANKED_VARIANTS);
@@ -182,11 +181,10 @@ Test(ranking, perplexity_stands_beside_the_time)
         {{"xl", "avx2", "1", 128, 1000}, 0},
         {{"rope", "avx2", "2", 128, 2000}, 0},
     };
-    struct perplexity_row p = perplexity_row_empty();
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     add_cases(&d, v, ARRAY_LEN(v));
     const struct key_row k = made_key(&d, &v[1].is, "host");
-    row_set_key(&tables[TABLE_PERPLEXITY], &p, &k);
+    struct perplexity_row p = ROW_OF(perplexity, PERPLEXITY, &k);
     p.bits_per_unit = 1.5;
     text_put(p.unit, TEXT_SIZE, "byte");
     made_write(&d, TABLE_PERPLEXITY, &p);
@@ -224,7 +222,7 @@ Test(ranking, pairs_count_more_than_medians)
 {
     static const struct made_case fast = {"rope", "avx2", "1", 128, 1000},
                                   slow = {"xl", "avx2", "2", 128, 1500};
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     made_row(&d, &(struct made_case){"rope", "avx2", "1", 128, 2000}, "host", "ok", "", 100);
     made_row(&d, &slow, "host", "ok", "", 100);
     for (int round = 0; round < 20; round++) {
@@ -245,7 +243,7 @@ Test(ranking, pairs_choose_the_backend)
     static const struct made_case v[] = {{"xl", "avx2", "1", 128, 1500},
                                          {"xl", "avx512", "2", 128, 1000},
                                          {"rope", "avx512", "3", 128, 3000}};
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {
         struct made_case row = v[i];
         row.ns = i == 1 ? 2000 : row.ns; /* its median of a busy minute */
@@ -269,7 +267,7 @@ static bool shows_a_difference(int launches, struct synthetic *r)
     enum { BLOCKS = 10, SAME = 2 };
     static const struct made_case v[SAME] = {{"xl", "avx2", "1", 128, 1000},
                                              {"rope", "avx2", "2", 128, 1000}};
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     for (int i = 0; i < SAME; i++)
         made_row(&d, &v[i], "host", "ok", "", 100);
     for (int launch = 0; launch < launches; launch++) {

@@ -56,7 +56,6 @@ static void make_truth(struct truth *t, struct dice *d)
 static void add_row(struct rundir *d, const struct made_case *c, bool busy, struct dice *r)
 {
     const double stretch = busy ? roll(r, 1.2, 5) : 1;
-    struct latency_row row = latency_row_empty();
     const struct key_row k = made_key(d, c, "host");
     double wall[BLOCKS], cpu[BLOCKS];
 
@@ -66,7 +65,7 @@ static void add_row(struct rundir *d, const struct made_case *c, bool busy, stru
         made_block(d, c->id, i, 0, wall[i], busy, cpu[i] / wall[i]);
     }
     stats_sort(wall, BLOCKS), stats_sort(cpu, BLOCKS);
-    row_set_key(&tables[TABLE_LATENCY], &row, &k);
+    struct latency_row row = ROW_OF(latency, LATENCY, &k);
     row.median_ns = stats_median(wall, BLOCKS);
     row.cpu_time_median_ns = stats_median(cpu, BLOCKS);
     made_write(d, TABLE_LATENCY, &row);
@@ -74,9 +73,7 @@ static void add_row(struct rundir *d, const struct made_case *c, bool busy, stru
 
 static struct run make_run(const struct truth *t, enum machine machine, struct dice *r)
 {
-    struct rundir d;
-
-    made_open(&d, "aaaa");
+    struct rundir d = made_open("aaaa");
     for (int i = 0; i < t->n; i++)
         add_row(&d, &t->is[i], machine == BUSY || (machine == MIXED && i % 3 == 2), r);
     struct run run = made_read(&d);

@@ -38,10 +38,9 @@ static void set(struct latency_row *row, const struct fact *fact, int which)
 static char *drawn_of(unsigned differing, const char *remark, bool more)
 {
     static const char *const variant[] = {"llama", "window"};
-    struct rundir d;
     struct rankings r;
 
-    made_open(&d, "aaaa");
+    struct rundir d = made_open("aaaa");
     for (int n_row = more ? -1 : 0; n_row < 2; n_row++) {
         const int i = max_int(0, n_row);
         const struct made_case c = {variant[i], "avx2",
@@ -50,10 +49,8 @@ static char *drawn_of(unsigned differing, const char *remark, bool more)
                                               : "1",
                                     n_row < 0 ? 32 : 64, 1000 * (i + 1)};
         const struct key_row k = made_key(&d, &c, "host");
-        struct latency_row row = latency_row_empty();
-        struct memory_row memory = memory_row_empty();
-        row_set_key(&tables[TABLE_LATENCY], &row, &k);
-        row_set_key(&tables[TABLE_MEMORY], &memory, &k);
+        struct latency_row row = ROW_OF(latency, LATENCY, &k);
+        struct memory_row memory = ROW_OF(memory, MEMORY, &k);
         text_put(row.status_detail, LINE_SIZE, remark);
         row.median_ns = row.ci95_low_ns = row.ci95_high_ns = c.ns;
         memory.weights_bytes = 4 * (1234567 + i);

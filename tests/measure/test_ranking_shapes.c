@@ -5,7 +5,6 @@
 #include "harness/measure/ranking.h"
 #include "tests/support/each.h"
 #include "tests/support/ranked.h"
-#include "tests/table/new_run.h"
 
 TestSuite(ranking_shapes, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -22,13 +21,12 @@ static int rounds = 20;
 static void add_shaped(struct rundir *d, const struct shaped *v, int n)
 {
     for (int i = 0; i < n; i++) {
-        struct latency_row row = latency_row_empty();
         struct key_row k = made_key(d, &v[i].is, "host");
         k.mem_tokens = v[i].mem;
         if (held)
             text_put(k.mem_kind, sizeof(k.mem_kind), held[i]);
         k.threads = v[i].threads;
-        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        struct latency_row row = ROW_OF(latency, LATENCY, &k);
         row.median_ns = v[i].is.ns;
         row.cpu_time_median_ns = v[i].is.ns * (v[i].sleeps ? 0.5 : 1);
         row.ci95_low_ns = row.ci95_high_ns = v[i].is.ns;
@@ -43,11 +41,10 @@ static void add_shaped(struct rundir *d, const struct shaped *v, int n)
 static void add_score(struct rundir *d, const char *variant, const char *id, int mem, double bits)
 {
     const struct made_case c = {variant, "ref", id, 64, 0};
-    struct perplexity_row p = perplexity_row_empty();
     struct key_row k = made_key(d, &c, "host");
 
     k.mem_tokens = mem;
-    row_set_key(&tables[TABLE_PERPLEXITY], &p, &k);
+    struct perplexity_row p = ROW_OF(perplexity, PERPLEXITY, &k);
     p.bits_per_unit = bits;
     text_put(p.unit, TEXT_SIZE, "word");
     made_write(d, TABLE_PERPLEXITY, &p);
@@ -77,7 +74,7 @@ Test(ranking_shapes, perplexity_is_that_of_the_longest_memory)
         {{"window", "avx2", "7", 64, 3500}, 0, 1, 0, false},
         {{"window", "avx2", "8", 64, 3600}, 64, 1, 0, false},
     };
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     add_shaped(&d, v, ARRAY_LEN(v));
     add_score(&d, "xl", "s1", 0, 3), add_score(&d, "xl", "s2", 128, 2.5);
     add_score(&d, "xl", "s3", 512, 2), add_score(&d, "xl", "s4", 1024, 1);
@@ -106,11 +103,10 @@ Test(ranking_shapes, energy_stands_beside_the_time)
         {{"rope", "avx2", "3", 100, 2000}, 2e-3}, {{"rope", "avx2", "4", 400, 3000}, NAN},
         {{"gqa", "avx2", "5", 100, 3000}, 4e-3},  {{"gqa", "avx2", "6", 400, 5000}, 16e-3},
     };
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {
-        struct latency_row row = latency_row_empty();
         const struct key_row k = made_key(&d, &v[i].is, "host");
-        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        struct latency_row row = ROW_OF(latency, LATENCY, &k);
         row.median_ns = v[i].is.ns;
         row.tokens_per_s = v[i].is.seq / (row.median_ns * 1e-9);
         row.energy_j = v[i].joules;
@@ -137,7 +133,6 @@ static bool slower_over_all(int noisy, bool *each)
 {
     static const char *const id[] = {"1", "2", "3", "4", "5", "6"};
     struct shaped v[6];
-    struct rundir d;
 
     for (int i = 0; i < 6; i++)
         v[i] = (struct shaped){{i % 2 ? "rope" : "xl", "avx2", id[i], 64 << i / 2,
@@ -148,7 +143,7 @@ static bool slower_over_all(int noisy, bool *each)
                                2,
                                i / 2 < noisy ? 15 : 0,
                                i % 2 == 0 && i / 2 < noisy};
-    made_open(&d, "aaaa");
+    struct rundir d = made_open("aaaa");
     add_shaped(&d, v, 6);
     struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2 && r.v[0].common == 3);
@@ -184,7 +179,7 @@ Test(ranking_shapes, settings_are_not_mixed)
         {{"xl", "avx2", "5", 64, 1000}, 64, 2, 0, false},
         {{"rope", "avx2", "6", 64, 700}, 64, 2, 0, false},
     };
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     add_shaped(&d, v, ARRAY_LEN(v));
     struct run run = made_read(&d);
     struct rankings r = ranked(&run, RANKED_VARIANTS);
@@ -284,10 +279,9 @@ static struct answer_case {
 TEST_EACH(struct answer_case *c, ranking_shapes, answers, EVERY(answers))
 {
     struct shaped v[MOST];
-    struct rundir d;
 
     rounds = c->rounds;
-    made_open(&d, "aaaa");
+    struct rundir d = made_open("aaaa");
     add_shaped(&d, v, rows_of(v, c->rows));
     if (c->gqa > 0)
         add_score(&d, "gqa", "s1", 0, c->gqa), add_score(&d, "rope", "s2", 0, c->rope);
@@ -301,12 +295,11 @@ static void expect_answer_if_four(double least, const char *answer)
 {
     static const struct made_case gqa = {"gqa", "avx2", "1", 64, 1e7},
                                   rope = {"rope", "avx2", "2", 64, 1.1e7};
-    struct rundir d = new_run();
+    struct rundir d = made_open("aaaa");
     for (int i = 0; i < 2; i++) {
         const struct made_case *const c = i ? &rope : &gqa;
-        struct latency_row row = latency_row_empty();
         const struct key_row k = made_key(&d, c, "host");
-        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        struct latency_row row = ROW_OF(latency, LATENCY, &k);
         row.median_ns = c->ns;
         row.samples = 12;
         row.inner_calls = 10;

@@ -21,9 +21,7 @@ static inline struct key_row key_of(const struct rundir *r, const char *variant,
 static inline void put_latency(struct rundir *r, const struct key_row *k, double ns, double flop,
                                double bytes)
 {
-    struct latency_row row = latency_row_empty();
-
-    row_set_key(&tables[TABLE_LATENCY], &row, k);
+    struct latency_row row = ROW_OF(latency, LATENCY, k);
     row.median_ns = ns;
     row.ci95_low_ns = 0.9 * ns;
     row.ci95_high_ns = 1.1 * ns;

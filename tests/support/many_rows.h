@@ -44,14 +44,11 @@ static inline void many_write(struct rundir *d, int stride, double (*factor)(int
         struct many_row r = many_row(i);
         r.is.id = r.id;
         struct key_row key = made_key(d, &r.is, "host");
-        struct latency_row latency = latency_row_empty();
-        struct memory_row memory = memory_row_empty();
-        struct perplexity_row scored = perplexity_row_empty();
         key.mem_tokens = r.mem, key.batch_size = r.batch, key.threads = r.threads;
         snprintf(key.repro, sizeof(key.repro), "repro %d", i);
-        row_set_key(&tables[TABLE_LATENCY], &latency, &key);
-        row_set_key(&tables[TABLE_MEMORY], &memory, &key);
-        row_set_key(&tables[TABLE_PERPLEXITY], &scored, &key);
+        struct latency_row latency = ROW_OF(latency, LATENCY, &key);
+        struct memory_row memory = ROW_OF(memory, MEMORY, &key);
+        struct perplexity_row scored = ROW_OF(perplexity, PERPLEXITY, &key);
         const double ns = r.is.ns * (factor ? factor(i) : 1);
         latency.median_ns = ns, latency.ci95_low_ns = 0.99 * ns, latency.ci95_high_ns = 1.01 * ns;
         memory.arena_peak_bytes = 10000 + i;

@@ -19,6 +19,14 @@ static inline void made_table(const char *path, enum table_id id, const void *ro
     MUST(table_replace(&tables[id], path, rows, n, &failure));
 }
 
+/* A row of a table that is empty but for a case's first columns. */
+#define ROW_OF(row, TABLE, key)                                                                    \
+    __extension__({                                                                                \
+        struct row##_row r_ = row##_row_empty();                                                   \
+        row_set_key(&tables[TABLE_##TABLE], &r_, key);                                             \
+        r_;                                                                                        \
+    })
+
 /* One case: a backend's row and its blocks, `ns` per call. */
 struct made_case {
     const char *variant, *backend, *id;
@@ -49,13 +57,11 @@ static inline void made_row(struct rundir *r, const struct made_case *c, const c
                             const char *status, const char *detail, int64_t arena_bytes)
 {
     struct key_row k = made_key(r, c, host);
-    struct latency_row latency = latency_row_empty();
-    struct memory_row memory = memory_row_empty();
 
     text_put(k.status, TEXT_SIZE, status);
     text_put(k.status_detail, LINE_SIZE, detail);
-    row_set_key(&tables[TABLE_LATENCY], &latency, &k);
-    row_set_key(&tables[TABLE_MEMORY], &memory, &k);
+    struct latency_row latency = ROW_OF(latency, LATENCY, &k);
+    struct memory_row memory = ROW_OF(memory, MEMORY, &k);
     latency.median_ns = c->ns;
     latency.cpu_time_median_ns = c->ns * 0.9;
     latency.ci95_low_ns = c->ns * 0.99;
@@ -99,9 +105,8 @@ static inline void made_perplexity(struct rundir *r, const struct made_case *c, 
                                    double nll)
 {
     struct key_row k = made_key(r, c, "host");
-    struct perplexity_row row = perplexity_row_empty();
 
-    row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+    struct perplexity_row row = ROW_OF(perplexity, PERPLEXITY, &k);
     text_put(row.checkpoint_xxh3, TEXT_SIZE, weights);
     text_put(row.corpus_xxh3, TEXT_SIZE, "text");
     row.tokens_scored = 1000;
@@ -113,9 +118,12 @@ static inline void made_perplexity(struct rundir *r, const struct made_case *c, 
 static const struct runjson made_json = {
     .command = "sweep", .host_id = "host", .started_at_utc = "2026-11-21T06:01:02Z", .options = ""};
 
-static inline void made_open(struct rundir *r, const char *commit)
+static inline struct rundir made_open(const char *commit)
 {
-    MUST(rundir_create(r, folder, commit, 1795240862, RAW_CSV, &made_json, &failure));
+    struct rundir r;
+
+    MUST(rundir_create(&r, folder, commit, 1795240862, RAW_CSV, &made_json, &failure));
+    return r;
 }
 
 static inline void made_close(struct rundir *r, const char *host, const char *cpu)
@@ -151,9 +159,7 @@ static inline struct run made_read(struct rundir *r)
 static inline void made_cases(const char *name, const char *cpu, const struct made_case *c,
                               size_t n)
 {
-    struct rundir r;
-
-    made_open(&r, "aaaa");
+    struct rundir r = made_open("aaaa");
     for (size_t i = 0; i < n; i++)
         made_row(&r, &c[i], "host", "ok", "", 100);
     made_close(&r, "host", cpu);

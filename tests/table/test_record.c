@@ -171,14 +171,11 @@ Test(record, every_table_reads_back_what_it_wrote)
 /* Older versions wrote the range of three to five samples as an interval of 95 %. */
 Test(record, ranges_are_no_intervals)
 {
-    struct rundir d;
-
-    made_open(&d, "aaaa");
+    struct rundir d = made_open("aaaa");
     for (int samples = 5; samples <= 6; samples++) {
         const struct made_case c = {"xl", "avx2", samples == 5 ? "five" : "six", 64, 1000};
-        struct latency_row row = latency_row_empty();
         const struct key_row k = made_key(&d, &c, "host");
-        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        struct latency_row row = ROW_OF(latency, LATENCY, &k);
         row.samples = samples;
         row.ci95_low_ns = 990;
         row.ci95_high_ns = 1010;
@@ -234,11 +231,10 @@ Test(record, reals_are_short_and_have_a_point)
 Test(record, keys_are_shared)
 {
     struct key_row key = key_row_empty();
-    struct perplexity_row row = perplexity_row_empty();
 
     snprintf(key.repro, sizeof(key.repro), "--variant xl");
     key.seed = 7;
-    row_set_key(&tables[TABLE_PERPLEXITY], &row, &key);
+    struct perplexity_row row = ROW_OF(perplexity, PERPLEXITY, &key);
     cr_expect_str_eq(row.repro, "--variant xl");
     cr_expect_eq(row.seed, 7);
     cr_expect_eq(row.heads, I64_EMPTY);
