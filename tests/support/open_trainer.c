@@ -21,13 +21,14 @@ enum status trainer_open(struct trainer *t, const struct options *opt, struct er
     return st;
 }
 
-void training_parse(struct options *o, const char *fmt, ...)
+struct options training_parse(const char *fmt, ...)
 {
     static const char *const usual[] = {"--pin none", "--backend ref", "--threads 1",
                                         "--batch 3",  "--layers 2",    "--d-model 16",
                                         "--heads 2",  "--ckpt unused"};
     char line[LINE] = "train ", name[16];
     const size_t n = strlen(line);
+    struct options o;
     va_list words;
 
     va_start(words, fmt);
@@ -38,7 +39,8 @@ void training_parse(struct options *o, const char *fmt, ...)
         if (!strstr(line, name)) /* values of lists add up */
             text_append(line, sizeof(line), " %s", usual[i]);
     }
-    cr_assert_eq(parse_words(o, line, &failure), OK, "%s: %s", line, failure.msg);
+    cr_assert_eq(parse_words(&o, line, &failure), OK, "%s: %s", line, failure.msg);
+    return o;
 }
 
 void training_settle(struct options *o) { MUST(train_settle(o, 1, &failure)); }
@@ -46,6 +48,14 @@ void training_settle(struct options *o) { MUST(train_settle(o, 1, &failure)); }
 void training_open(struct trainer *t, const struct options *o)
 {
     cr_assert_eq(trainer_open(t, o, &failure), OK, "%s: %s", o->variants.v[0], failure.msg);
+}
+
+void training_begin(struct trainer *t, struct options o)
+{
+    struct options *const own = room(1, sizeof(o));
+
+    *own = o;
+    training_open(t, own);
 }
 
 double training_steps(struct trainer *t, int steps)

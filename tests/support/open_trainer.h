@@ -11,9 +11,10 @@ enum status trainer_open(struct trainer *t, const struct options *opt, struct er
 
 /* "train" and these words; where they do not say otherwise, with the reference, one thread, no pinning,
  * --batch 3, and two layers of 16 with two heads. */
-void training_parse(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct options training_parse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void training_settle(struct options *o);
 void training_open(struct trainer *t, const struct options *o);
+void training_begin(struct trainer *t, struct options o); /* they are kept */
 
 /* The loss of the last of these steps. */
 double training_steps(struct trainer *t, int steps);

@@ -213,11 +213,13 @@ Test(segments, of_published_models_are_alone)
 
 /* ---- floors and tasks ----------------------------------------------------------------------- */
 
-static void open_line(struct trainer *t, struct options *o, const char *line)
+static void open_line(struct trainer *t, const char *line)
 {
-    MUST(parse_words(o, line, &failure));
-    training_settle(o);
-    training_open(t, o);
+    struct options o;
+
+    MUST(parse_words(&o, line, &failure));
+    training_settle(&o);
+    training_begin(t, o);
 }
 
 #define SMALL                                                                                      \
@@ -233,13 +235,12 @@ Test(segments, floors_are_of_what_is_seen)
 
     const char *const ckpt = in_folder("model.safetensors");
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
-        struct options o;
         struct trainer t;
         char line[LINE];
         snprintf(line, sizeof(line),
                  SMALL "--corpus copy:lag=5,p=0.9,alphabet=8 --seq 4 --mem 0 --variant %s",
                  models[i]);
-        open_line(&t, &o, line);
+        open_line(&t, line);
         floor[i] = trainer_validate(&t).floor;
         MUST(trainer_save_weights(&t, ckpt, &failure));
         cr_expect_eq(floor[i], floor[0], "%s: %g, not %g", models[i], floor[i], floor[0]);
@@ -256,12 +257,11 @@ Test(segments, floors_are_of_what_is_seen)
 Test(segments, of_tasks_are_alone)
 {
     for (int mem = 0; mem <= 8; mem += 8) {
-        struct options o;
         struct trainer t;
         char line[LINE];
         snprintf(line, sizeof(line),
                  SMALL "--task tmaze:len=20 --seq 8 --mem %d --variant gdn-hybrid", mem);
-        open_line(&t, &o, line);
+        open_line(&t, line);
         trainer_step(&t, 0);
         cr_expect_eq(t.lm.position, mem ? 8 : 0);
         trainer_validate(&t);

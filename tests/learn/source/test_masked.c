@@ -63,8 +63,9 @@ Test(masked, counts_a_share)
 /* ---- training ------------------------------------------------------------------------------ */
 
 /* Neighbours are alike: what is hidden stands beside it. */
-static void parse(struct options *o, const struct variant *v, const char *more)
+static struct options parse(const struct variant *v, const char *more)
 {
+    struct options o;
     char line[600];
 
     snprintf(line, sizeof(line),
@@ -72,8 +73,9 @@ static void parse(struct options *o, const struct variant *v, const char *more)
              "--batch 4 --layers 2 --d-model 16 --heads 2 --pin none --lr 0.01 --lr-warmup 3 "
              "--steps 60 --corpus copy:lag=1,p=0.95,alphabet=7 --ckpt unused %s",
              v->name, v->bidirectional ? "" : " --direction both", more);
-    cr_assert_eq(options_parse_line(o, line, &failure), OK, "%s: %s", v->name, failure.msg);
-    kept_copy(o, sizeof(*o));
+    cr_assert_eq(options_parse_line(&o, line, &failure), OK, "%s: %s", v->name, failure.msg);
+    kept_copy(&o, sizeof(o));
+    return o;
 }
 
 static bool sees_both(const struct variant *v)
@@ -100,12 +102,11 @@ Test(masked, every_variant_that_sees_both_learns)
 
     for (int i = 0; variants[i]; i++) {
         const struct variant *const v = variants[i];
-        struct options o;
         struct trainer t;
         if (!sees_both(v) || (SANITIZED && !v->bidirectional))
             continue;
         n++;
-        parse(&o, v, "");
+        struct options o = parse(v, "");
         cr_assert_eq(trainer_open(&t, &o, &failure), OK, "%s: %s", v->name, failure.msg);
         const double first = run(&t, 10), last = (run(&t, 40), run(&t, 10));
         t.valid.n = 400;
@@ -121,11 +122,10 @@ Test(masked, every_variant_that_sees_both_learns)
  * steps a model is between the two. */
 Test(masked, a_neighbour_tells_what_is_hidden)
 {
-    struct options o;
     struct trainer t;
 
     SKIP_SANITIZED("hundreds of steps that other tests take, too");
-    parse(&o, variant_find("bert"), "");
+    struct options o = parse(variant_find("bert"), "");
     training_open(&t, &o);
     t.valid.n = 4000;
     run(&t, 600);
@@ -178,12 +178,11 @@ static double by_hand(struct trainer *t, const char *corpus, int front, double a
 
 Test(masked, a_checkpoint_is_scored_as_it_was_trained)
 {
-    struct options o;
     struct trainer t;
     struct report r, again;
 
     const char *const path = in_folder("m.safetensors");
-    parse(&o, variant_find("bert"), "--mask-share 0.3");
+    struct options o = parse(variant_find("bert"), "--mask-share 0.3");
     training_open(&t, &o);
     run(&t, 60);
     training_save(&t, path);
@@ -217,11 +216,10 @@ Test(masked, a_checkpoint_is_scored_as_it_was_trained)
 
 Test(masked, goes_on_to_the_same_bits)
 {
-    struct options o;
     struct trainer t;
 
     const char *const path = in_folder("half.safetensors");
-    parse(&o, variant_find("bert"), "");
+    struct options o = parse(variant_find("bert"), "");
     expect_goes_on(&o, path, 4, 9, "bert");
     o.mask_share = 0.5;
     training_open(&t, &o);

@@ -13,12 +13,11 @@ TestSuite(train, .init = folder_make, .fini = folder_remove);
 
 /* ---- the trainer -------------------------------------------------------------------------- */
 
-static void parse(struct options *o, const char *variant, const char *backend, int threads)
+static struct options parse(const char *variant, const char *backend, int threads)
 {
-    training_parse(o,
-                   "--variant %s --backend %s --threads %d --seq 16 --mem 24 --steps 12 "
-                   "--lr-warmup 3 --corpus copy:lag=5,p=0.9,alphabet=7",
-                   variant, backend, threads);
+    return training_parse("--variant %s --backend %s --threads %d --seq 16 --mem 24 --steps 12 "
+                          "--lr-warmup 3 --corpus copy:lag=5,p=0.9,alphabet=7",
+                          variant, backend, threads);
 }
 
 Test(train, continues_to_the_same_bits)
@@ -26,8 +25,7 @@ Test(train, continues_to_the_same_bits)
     const char *const path = in_folder("half.safetensors");
     for (int v = 0; variants[v]; v++)
         if (trains(variants[v]) && sampled((size_t)v, 3)) {
-            struct options o;
-            parse(&o, variants[v]->name, "ref", 1);
+            struct options o = parse(variants[v]->name, "ref", 1);
             o.steps = 8;
             o.dropout = v % 2 ? 0.2 : 0;
             expect_goes_on(&o, path, 3, 8, variants[v]->name);
@@ -41,9 +39,8 @@ Test(train, threads_do_not_change_the_loss)
             continue;
         double loss[2];
         for (int threads = 1; threads <= 2; threads++) {
-            struct options o;
             struct trainer t;
-            parse(&o, variants[0]->name, backends[b]->name, threads);
+            struct options o = parse(variants[0]->name, backends[b]->name, threads);
             /* A backend without backward says so. */
             const bool trains_here = trainer_open(&t, &o, &failure) == OK;
             loss[threads - 1] = trains_here ? training_steps(&t, 12) : NAN;
@@ -56,7 +53,6 @@ Test(train, threads_do_not_change_the_loss)
 
 Test(train, learns_the_source_that_it_can_see)
 {
-    struct options o;
     struct trainer t;
     enum { STEPS = 700 };
     int v = 0;
@@ -64,7 +60,7 @@ Test(train, learns_the_source_that_it_can_see)
     SKIP_SANITIZED("hundreds of steps that other tests take, too");
     while (!variant_mem(variants[v])->recurrent) /* one that distinguishes distances */
         v++;
-    parse(&o, variants[v]->name, "ref", 1);
+    struct options o = parse(variants[v]->name, "ref", 1);
     o.lr = 0.01;
     o.steps = STEPS;
     training_open(&t, &o);
@@ -87,9 +83,8 @@ Test(train, factors_begin_at_nothing_and_validation_repeats)
     for (int v = 0; variants[v]; v++) {
         if (!trains(variants[v]))
             continue;
-        struct options o;
         struct trainer t;
-        parse(&o, variants[v]->name, "ref", 1);
+        struct options o = parse(variants[v]->name, "ref", 1);
         training_open(&t, &o);
         t.valid.n = 100;
         const double first = trainer_validate(&t).nll;
@@ -169,11 +164,10 @@ static void expect_one_step(const char *variant, double clip)
 {
     enum { MOST_PARAMS = 256, STEP = 3, WARM = 2 };
     struct before before[MOST_PARAMS];
-    struct options o;
     struct trainer t;
     double square = 0;
 
-    parse(&o, variant, "ref", 1);
+    struct options o = parse(variant, "ref", 1);
     o.grad_clip = clip;
     o.weight_decay = 0.1;
     o.lr = 0.01;
@@ -213,9 +207,8 @@ Test(train, a_text_that_starts_again_begins_without_memory)
     double loss[2 * SEGMENTS];
 
     for (int v = 0; v < BASE_VARIANTS; v++) {
-        struct options o;
         struct trainer t;
-        parse(&o, variants[v]->name, "ref", 1);
+        struct options o = parse(variants[v]->name, "ref", 1);
         o.lr = 0;
         training_open(&t, &o);
         t.text.n = (size_t)(t.B * SEGMENTS * t.L + 1);
@@ -235,9 +228,8 @@ Test(train, windows_reach_back)
     enum { STEPS = 5 };
 
     for (size_t v = 0; v < ARRAY_LEN(names); v++) {
-        struct options o;
         struct trainer t;
-        parse(&o, names[v], "ref", 1);
+        struct options o = parse(names[v], "ref", 1);
         o.lr = 0;
         training_open(&t, &o);
         cr_assert(t.past == 24 && t.M == 0 && t.lm.c.max_seq == 16 + 24, "%s", names[v]);
@@ -274,9 +266,8 @@ Test(train, all_of_the_past_is_carried)
 
     const char *const path = in_folder("half.safetensors");
     for (size_t v = 0; v < ARRAY_LEN(names); v++) {
-        struct options o;
         struct trainer t;
-        parse(&o, names[v], "ref", 1);
+        struct options o = parse(names[v], "ref", 1);
         o.mem.v[0] = MEM_ALL;
         training_open(&t, &o);
         cr_expect(t.kind == MEM_STATE && t.past == 0 && t.lm.c.max_seq == 16, "%s", names[v]);
@@ -292,9 +283,8 @@ Test(train, all_of_the_past_needs_a_state)
     static const char *const names[] = {"vanilla", "xl", "gdn-hybrid"};
 
     for (size_t v = 0; v < ARRAY_LEN(names); v++) {
-        struct options o;
         struct config c;
-        parse(&o, names[v], "ref", 1);
+        struct options o = parse(names[v], "ref", 1);
         o.mem.v[0] = MEM_ALL;
         REFUSED(train_config(&c, variant_find(names[v]), &o, 7, &failure), E_USAGE, names[v],
                 "  -> ");
@@ -315,10 +305,9 @@ Test(train, other_windows_are_refused)
                  {"linear", MEM_ALL, OK}};
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct options o;
         struct trainer t;
         const char *const path = in_folder("windows.safetensors");
-        parse(&o, cases[i].name, "ref", 1);
+        struct options o = parse(cases[i].name, "ref", 1);
         o.mem.v[0] = strcmp(cases[i].name, "linear") == 0 ? MEM_ALL : 0;
         training_open(&t, &o);
         training_steps(&t, 2);
@@ -336,14 +325,13 @@ Test(train, other_windows_are_refused)
 Test(train, a_file_is_cut_into_two_parts)
 {
     enum { N = 4000 };
-    struct options o;
     struct trainer t;
     char text[N];
 
     memset(text, 'a', N);
     memset(text + N - N / 20, 'z', N / 20);
     folder_put("text", text, N);
-    parse(&o, variants[0]->name, "ref", 1);
+    struct options o = parse(variants[0]->name, "ref", 1);
     o.corpus = in_folder("text");
     training_open(&t, &o);
     cr_expect(t.text.n == N - N / 20 && t.valid.n == N / 20);
@@ -382,7 +370,7 @@ Test(train, files_that_do_not_belong_together_are_refused)
 
     const char *const path = in_folder("a.safetensors");
     snprintf(state, sizeof(state), "%s.opt", path);
-    parse(&o, variants[0]->name, "ref", 1);
+    o = parse(variants[0]->name, "ref", 1);
     training_open(&t, &o);
     training_steps(&t, 1);
     training_save(&t, path);
@@ -390,7 +378,7 @@ Test(train, files_that_do_not_belong_together_are_refused)
     MUST(trainer_save_weights(&t, path, &failure));
     REFUSED(trainer_load(&t, path, &failure), E_IO, "step 2", "step 1", state);
 
-    parse(&wide, variants[0]->name, "ref", 1);
+    wide = parse(variants[0]->name, "ref", 1);
     wide.d_model = 32;
     training_open(&other, &wide);
     REFUSED(trainer_load(&other, path, &failure), E_USAGE, "cannot resume");
@@ -405,12 +393,11 @@ Test(train, a_checkpoint_scores_as_it_did_in_training)
     for (int v = 0; variants[v]; v++) {
         if (!trains(variants[v]))
             continue;
-        struct options o;
         struct trainer t;
         struct scorer s = {0};
 
         const char *const path = in_folder("scored.safetensors");
-        parse(&o, variants[v]->name, "ref", 1);
+        struct options o = parse(variants[v]->name, "ref", 1);
         training_open(&t, &o);
         training_steps(&t, 3);
         t.valid.n = 500;

@@ -38,13 +38,14 @@ static const struct kind kinds[] = {
      {true, true, false, false, true}},
 };
 
-static void begin(struct trainer *t, struct options *o, const struct kind *k, int seed, int source,
-                  const char *more)
+static void begin(struct trainer *t, const struct kind *k, int seed, int source, const char *more)
 {
-    training_parse(o, "%s %s,seed=%d --seed %d --layers 1 --lr-warmup 0 --steps 8%s", k->line,
-                   k->source, source, seed, more);
-    training_settle(o);
-    training_open(t, o);
+    struct options o =
+        training_parse("%s %s,seed=%d --seed %d --layers 1 --lr-warmup 0 --steps 8%s", k->line,
+                       k->source, source, seed, more);
+
+    training_settle(&o);
+    training_begin(t, o);
 }
 
 static uint64_t hash_weights(const struct trainer *t)
@@ -78,14 +79,13 @@ static void set_weights(struct trainer *t)
 /* A hash for each step of what this draw decides. */
 static void watch(uint64_t to[STEPS], const struct kind *k, enum draw draw, int seed, int source)
 {
-    struct options o;
     struct trainer t;
     /* Where masks are watched, all tokens are hidden, so that the same ones are. */
     const char *const more = draw != MASKS     ? ""
                              : !k->has[HIDDEN] ? " --dropout 0.3"
                                                : " --dropout 0.3 --mask-share 1";
 
-    begin(&t, &o, k, seed, source, more);
+    begin(&t, k, seed, source, more);
     const uint64_t weights = hash_weights(&t);
     for (int i = 0; i < STEPS; i++) {
         set_weights(&t);
@@ -151,9 +151,8 @@ Test(train_draws, nothing_else_is_drawn)
         if (kinds[i].has[ACTIONS])
             continue;
         for (int seed = 1; seed <= 2; seed++) {
-            struct options o;
             struct trainer t;
-            begin(&t, &o, &kinds[i], seed, 1, kinds[i].has[HIDDEN] ? " --mask-share 1" : "");
+            begin(&t, &kinds[i], seed, 1, kinds[i].has[HIDDEN] ? " --mask-share 1" : "");
             set_weights(&t);
             loss[seed - 1] = trainer_step(&t, 0).loss;
         }

@@ -6,12 +6,12 @@
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 
-static void parse(struct options *o, const char *backend, const char *dtype)
+static struct options parse(const char *backend, const char *dtype)
 {
-    training_parse(o,
-                   "--variant xl --backend %s --dtype %s --threads 2 --seq 16 --mem 24 --steps 60 "
-                   "--lr-warmup 3 --corpus copy:lag=5,p=0.9,alphabet=7",
-                   backend, dtype);
+    return training_parse(
+        "--variant xl --backend %s --dtype %s --threads 2 --seq 16 --mem 24 --steps 60 "
+        "--lr-warmup 3 --corpus copy:lag=5,p=0.9,alphabet=7",
+        backend, dtype);
 }
 
 /* In mixed precision the loss stays near that of f32, and is another; the weights stay floats. */
@@ -21,9 +21,8 @@ Test(train_dtype, learns_as_f32)
     double loss[ELEM_BF16 + 1];
 
     for (enum elem elem = ELEM_F32; elem <= ELEM_BF16; elem++) {
-        struct options o;
         struct trainer t;
-        parse(&o, "ref", elem_name[elem]);
+        struct options o = parse("ref", elem_name[elem]);
         training_open(&t, &o);
         cr_expect_eq(t.engine.rounds, elem == ELEM_BF16);
         for (int i = 0; i < STEPS; i++)
@@ -47,11 +46,10 @@ Test(train_dtype, types_that_cannot_be_trained)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        struct options o;
         struct trainer t;
         if (!backend_find(refused[i][0]))
             continue;
-        parse(&o, refused[i][0], refused[i][1]);
+        struct options o = parse(refused[i][0], refused[i][1]);
         REFUSED(trainer_open(&t, &o, &failure), E_UNSUPPORTED, refused[i][2]);
     }
 }

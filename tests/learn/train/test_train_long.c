@@ -18,18 +18,16 @@ TestSuite(train_long, .init = folder_make, .fini = folder_remove, .timeout = 240
 
 #define LINE "--seq 16 --mem 24 --corpus copy:lag=5,p=0.9,alphabet=7 --lr-warmup 10 --lr 0.005 "
 
-static void parse(struct options *o, const char *variant, const char *backend, int threads,
-                  const char *more)
+static struct options parse(const char *variant, const char *backend, int threads, const char *more)
 {
-    training_parse(o, LINE "--variant %s --backend %s --threads %d %s", variant, backend, threads,
-                   more);
+    return training_parse(LINE "--variant %s --backend %s --threads %d %s", variant, backend,
+                          threads, more);
 }
 
-static void begin(struct trainer *t, struct options *o, const char *variant, const char *backend,
-                  int threads, const char *more)
+static void begin(struct trainer *t, const char *variant, const char *backend, int threads,
+                  const char *more)
 {
-    parse(o, variant, backend, threads, more);
-    training_open(t, o);
+    training_begin(t, parse(variant, backend, threads, more));
 }
 
 /* 1 and 2 threads, with and without dropout: a hundred steps of those that others are compared
@@ -42,9 +40,8 @@ Test(train_long, threads_do_not_change_many_steps)
         const int steps = SANITIZED ? 3 : v < BASE_VARIANTS ? 100 : 20;
         double loss[2];
         for (int threads = 1; threads <= 2; threads++) {
-            struct options o;
             struct trainer t;
-            begin(&t, &o, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, threads,
+            begin(&t, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, threads,
                   v % 2 ? "--steps 100 --dropout 0.1" : "--steps 100");
             loss[threads - 1] = training_steps(&t, steps);
         }
@@ -56,13 +53,13 @@ Test(train_long, threads_do_not_change_many_steps)
 /* 400 steps, and 200 with 200 more after a save and a load. */
 Test(train_long, two_hundred_and_two_hundred)
 {
-    struct options o;
     const int half = SANITIZED ? 10 : 200;
     int v = 0;
 
     while (!variants[v]->gate) /* the most complex case: memory, gates */
         v++;
-    parse(&o, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1, "--steps 400");
+    struct options o =
+        parse(variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1, "--steps 400");
     expect_goes_on(&o, in_folder("half.safetensors"), half, 2 * half, variants[v]->name);
 }
 
@@ -88,11 +85,10 @@ Test(train_long, the_last_step_is_saved)
 /* Dropout changes a step; validation never drops. */
 Test(train_long, only_training_drops)
 {
-    struct options o[2];
     struct trainer plain, drops;
 
-    begin(&plain, &o[0], "xl", "ref", 1, "");
-    begin(&drops, &o[1], "xl", "ref", 1, "--dropout 0.3");
+    begin(&plain, "xl", "ref", 1, "");
+    begin(&drops, "xl", "ref", 1, "--dropout 0.3");
     plain.valid.n = drops.valid.n = 200;
     cr_expect_eq(trainer_validate(&plain).nll, trainer_validate(&drops).nll);
     cr_expect(fabs(training_steps(&plain, 1) - training_steps(&drops, 1)) > 1e-3);
@@ -125,11 +121,10 @@ Test(train_long, every_backend_scores_a_trained_model_alike)
     for (int v = 0; variants[v]; v++) {
         if (!trains(variants[v]) || !sampled((size_t)v + 1, 3))
             continue;
-        struct options o;
         struct trainer t;
 
         const char *const path = in_folder("trained.safetensors");
-        begin(&t, &o, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1, "--steps 60");
+        begin(&t, variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1, "--steps 60");
         t.valid.n = 1500;
         const double before = trainer_validate(&t).nll;
         training_steps(&t, SANITIZED ? 4 : 60);
@@ -137,6 +132,7 @@ Test(train_long, every_backend_scores_a_trained_model_alike)
             cr_expect_lt(trainer_validate(&t).nll, before - 0.1, "%s learned nothing",
                          variants[v]->name);
         MUST(trainer_save_weights(&t, path, &failure));
+        struct options o = *t.opt;
         o.ckpt = path;
         o.bytes = SANITIZED ? 150 : 1500;
         const double want = score_on("ref", &t, &o);

@@ -11,12 +11,13 @@ TestSuite(train_objectives, .timeout = 120);
 
 enum { STEPS = 4, MOST = 512 };
 
-static void begin(struct trainer *t, struct options *o, const char *line)
+static void begin(struct trainer *t, const char *line)
 {
-    training_parse(o, "%s --steps 8", line);
-    training_settle(o);
-    o->lr = 0; /* all steps have the weights of the first */
-    training_open(t, o);
+    struct options o = training_parse("%s --steps 8", line);
+
+    training_settle(&o);
+    o.lr = 0; /* all steps have the weights of the first */
+    training_begin(t, o);
 }
 
 /* The mean loss of the last `scored` of each n rows, and in d [V] that gradient of the logits which the
@@ -83,9 +84,8 @@ Test(train_objectives, next_tokens)
                 {"--variant vanilla --seq 12 --mem 0 --corpus README.md", 0}};
 
     for (size_t w = 0; w < ARRAY_LEN(ways); w++) {
-        struct options o, like;
         struct trainer t, u;
-        begin(&t, &o, ways[w].line), begin(&u, &like, ways[w].line);
+        begin(&t, ways[w].line), begin(&u, ways[w].line);
         lm_forget(&u.lm);
         const size_t part = (u.text.n - 1) / 3;
         for (int step = 0; step < STEPS; step++) {
@@ -113,9 +113,8 @@ Test(train_objectives, hidden_tokens)
         "--variant bert --objective mlm --mask-share 0.25 --seq 12 --corpus README.md"};
 
     for (size_t w = 0; w < ARRAY_LEN(lines); w++) {
-        struct options o, like;
         struct trainer t, u;
-        begin(&t, &o, lines[w]), begin(&u, &like, lines[w]);
+        begin(&t, lines[w]), begin(&u, lines[w]);
         const size_t part = (u.text.n - 1) / 3;
         for (int step = 0; step < STEPS; step++) {
             int32_t tokens[MOST], targets[MOST], places[MOST];
@@ -149,10 +148,9 @@ Test(train_objectives, pairs)
 {
     const char *const line =
         "--variant vanilla --objective seq2seq --corpus reverse:n=5,alphabet=7";
-    struct options o, like;
     struct trainer t, u;
 
-    begin(&t, &o, line), begin(&u, &like, line);
+    begin(&t, line), begin(&u, line);
     for (int step = 0; step < STEPS; step++) {
         int32_t tokens[15], targets[15];
         for (int b = 0; b < 3; b++)

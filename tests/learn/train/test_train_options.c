@@ -68,14 +68,15 @@ static void line_of(char *line, size_t size, enum which in, const char *what)
     cr_assert_lt(n, size);
 }
 
-static void begin(struct trainer *t, struct options *o, enum which in, const char *what)
+static void begin(struct trainer *t, enum which in, const char *what)
 {
     char line[1000];
+    struct options o;
 
     line_of(line, sizeof(line), in, what);
-    cr_assert_eq(parse_words(o, line, &failure), OK, "%s: %s", line, failure.msg);
-    training_settle(o);
-    training_open(t, o);
+    cr_assert_eq(parse_words(&o, line, &failure), OK, "%s: %s", line, failure.msg);
+    training_settle(&o);
+    training_begin(t, o);
 }
 
 static void expect(const char *name, double is, double within)
@@ -192,12 +193,11 @@ static double z_coefficient(const struct trainer *t, const struct param *bias, i
 
 Test(train_options, of_a_step_on_a_text)
 {
-    struct options o, like;
     struct trainer t, u;
     const struct param *bias = NULL, *matrix = NULL;
 
-    begin(&t, &o, TEXT, COPY);
-    begin(&u, &like, TEXT, COPY); /* the same, which takes no step */
+    begin(&t, TEXT, COPY);
+    begin(&u, TEXT, COPY); /* the same, which takes no step */
     const struct step_report r = trainer_step(&t, 0);
     for (int i = 0; i < t.lm.params.n; i++) {
         const struct param *const p = &t.lm.params.v[i];
@@ -259,10 +259,9 @@ Test(train_options, of_a_step_on_a_text)
 /* Of a segment of 16 six, whatever they are. */
 Test(train_options, of_hidden_tokens)
 {
-    struct options o;
     struct trainer t;
 
-    begin(&t, &o, MASKED,
+    begin(&t, MASKED,
           "--variant bert --objective mlm --corpus copy:lag=3,alphabet=9 --seq 16 --batch 2 "
           "--layers 1 "
           "--d-model 8 --heads 2 --threads 1 --steps 3 --ckpt unused");
@@ -310,7 +309,6 @@ static double by_hand(const struct trainer *t, int n, struct coefs c)
 
 static void expect_loss(const char *more, struct coefs c)
 {
-    struct options o;
     struct trainer t;
     char line[400];
 
@@ -319,7 +317,7 @@ static void expect_loss(const char *more, struct coefs c)
         "--variant xl --task numpad:n=2,len=24 --seq 8 --mem 8 --batch 6 --layers 1 --d-model 16 "
         "--heads 2 --threads 1 --lr-warmup 0 --steps 9 --ckpt unused%s",
         more);
-    begin(&t, &o, *more ? WHICHES : TASK, line);
+    begin(&t, *more ? WHICHES : TASK, line);
     for (int step = 0; step < 3; step++) { /* a whole episode, whose end is worth nothing */
         const double loss = trainer_step(&t, 0).loss, want = by_hand(&t, t.L, c);
         /* Values, advantages and targets below 2^4 are rounded to float. */

@@ -28,10 +28,12 @@ static enum status settle(struct options *o, const char *more, struct err *e)
     return st;
 }
 
-static void open_trainer(struct trainer *t, struct options *o, const char *more)
+static void open_trainer(struct trainer *t, const char *more)
 {
-    MUST(settle(o, more, &failure));
-    MUST(trainer_open(t, o, &failure));
+    struct options o;
+
+    MUST(settle(&o, more, &failure));
+    training_begin(t, o);
 }
 
 static double run(struct trainer *t, int steps)
@@ -114,11 +116,10 @@ Test(train_pairs, the_loss_goes_to_its_floor, .timeout = 240)
                                         "--variant rope --corpus sort:n=4,alphabet=5"};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct options o;
         struct trainer t;
         if (SANITIZED && i > 0)
             break;
-        open_trainer(&t, &o, lines[i]);
+        open_trainer(&t, lines[i]);
         const double first = run(&t, 3);
         run(&t, SANITIZED ? 20 : 900);
         const struct validation v = trainer_validate(&t);
@@ -146,7 +147,6 @@ Test(train_pairs, goes_on_to_the_same_bits)
 
 Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
 {
-    struct options o;
     struct trainer t;
     struct report r;
     struct corpus text;
@@ -155,7 +155,7 @@ Test(train_pairs, a_checkpoint_is_scored_pair_by_pair)
     int right = 0;
 
     const char *const path = in_folder("m.safetensors");
-    open_trainer(&t, &o, "--variant learned --corpus " TEXT);
+    open_trainer(&t, "--variant learned --corpus " TEXT);
     run(&t, 20);
     training_save(&t, path);
     MUST(score_line(&r, &failure, EVAL "--seq 5 --mem 0 --corpus " TEXT, path));

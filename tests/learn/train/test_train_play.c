@@ -10,13 +10,12 @@
 
 TestSuite(train_play, .init = folder_make, .fini = folder_remove);
 
-static void parse(struct options *o, const char *variant, const char *on, const char *text,
-                  const char *mem, int threads)
+static struct options parse(const char *variant, const char *on, const char *text, const char *mem,
+                            int threads)
 {
-    training_parse(o,
-                   "--variant %s --threads %d --seq 4 --mem %s --batch 8 %s %s --steps 400 "
-                   "--lr 0.01 --schedule constant --lr-warmup 3",
-                   variant, threads, mem, on, text);
+    return training_parse("--variant %s --threads %d --seq 4 --mem %s --batch 8 %s %s --steps 400 "
+                          "--lr 0.01 --schedule constant --lr-warmup 3",
+                          variant, threads, mem, on, text);
 }
 
 static bool same_weights(const struct trainer *a, const struct trainer *b)
@@ -47,13 +46,12 @@ static void nll_gradient(float *d, const float *logits, const int32_t *target, i
 /* The gradient of the nll, given at the logits, is the gradient of the nll. */
 static void expect_same_gradient(const char *variant)
 {
-    struct options o;
     struct trainer t;
     enum { ROWS = 32, MOST = 1 << 16 };
     static float d[ROWS * 16], grad[MOST];
     size_t n = 0;
 
-    parse(&o, variant, "--corpus", "copy:lag=3,alphabet=7", "8", 1);
+    struct options o = parse(variant, "--corpus", "copy:lag=3,alphabet=7", "8", 1);
     training_open(&t, &o);
     o.lr = 0; /* the weights stay */
     trainer_step(&t, 0);
@@ -91,10 +89,9 @@ Test(train_play, steps_are_those_that_were_played)
     enum { LENGTH = 8, B = 8 };
 
     for (int seq = 1; seq <= LENGTH + 1; seq++) {
-        struct options o;
         struct trainer t;
         int64_t played = 0;
-        parse(&o, "xl", "--task", "tmaze:len=6", "8", 1);
+        struct options o = parse("xl", "--task", "tmaze:len=6", "8", 1);
         o.seq.v[0] = seq;
         training_open(&t, &o);
         for (int step = 0, at = 0; step < 3 * LENGTH; step++) {
@@ -111,10 +108,9 @@ Test(train_play, steps_are_those_that_were_played)
 static struct validation after_training(const char *variant, const char *task, const char *mem,
                                         uint64_t seed)
 {
-    struct options o;
     struct trainer t;
 
-    parse(&o, variant, "--task", task, mem, 1);
+    struct options o = parse(variant, "--task", task, mem, 1);
     o.seed = seed;
     training_open(&t, &o);
     training_steps(&t, o.steps);
@@ -151,12 +147,11 @@ Test(train_play, memory_solves_what_nothing_else_does)
 /* Stopped after 3 of the 4 segments of the second episode; validation changes nothing. */
 static void expect_continuation(const char *variant)
 {
-    struct options o;
     struct trainer whole, first, second;
     enum { STOP = 7, STEPS = 10 };
 
     const char *const path = in_folder("half.safetensors");
-    parse(&o, variant, "--task", "numpad:n=2,len=14", "6", 1);
+    struct options o = parse(variant, "--task", "numpad:n=2,len=14", "6", 1);
     const enum status st = trainer_open(&whole, &o, &failure);
     if (st == OK) {
         training_steps(&whole, STEPS);
@@ -184,12 +179,11 @@ Test(train_play, continues_to_the_same_bits)
 
 Test(train_play, other_tasks_do_not_continue)
 {
-    struct options o, other;
     struct trainer t, second;
 
     const char *const path = in_folder("m.safetensors");
-    parse(&o, "xl", "--task", "tmaze:len=6", "8", 1);
-    parse(&other, "xl", "--task", "tmaze:len=7", "8", 1);
+    const struct options o = parse("xl", "--task", "tmaze:len=6", "8", 1),
+                         other = parse("xl", "--task", "tmaze:len=7", "8", 1);
     training_open(&t, &o);
     training_steps(&t, 1);
     training_save(&t, path);
@@ -203,7 +197,7 @@ Test(train_play, threads_do_not_change_the_weights)
     struct trainer t[2];
 
     for (int k = 0; k < 2; k++) {
-        parse(&o[k], "gtrxl", "--task", "bandit:arms=3,len=10", "8", 1 + k);
+        o[k] = parse("gtrxl", "--task", "bandit:arms=3,len=10", "8", 1 + k);
         training_open(&t[k], &o[k]);
         training_steps(&t[k], 8);
     }

@@ -8,12 +8,11 @@
 
 TestSuite(train_recipe, .init = folder_make, .fini = folder_remove);
 
-static void parse(struct options *o, const char *variant, const char *more)
+static struct options parse(const char *variant, const char *more)
 {
-    training_parse(o,
-                   "--seq 16 --mem 24 --steps 12 --lr-warmup 3 --corpus "
-                   "copy:lag=5,p=0.9,alphabet=7 --variant %s%s",
-                   variant, more);
+    return training_parse("--seq 16 --mem 24 --steps 12 --lr-warmup 3 --corpus "
+                          "copy:lag=5,p=0.9,alphabet=7 --variant %s%s",
+                          variant, more);
 }
 
 /* With --init depth, what is added to the residual stream begins smaller by the root of the number
@@ -25,7 +24,7 @@ Test(train_recipe, init_by_depth)
         struct trainer t[2];
         int residual = 0;
         for (int i = 0; i < 2; i++)
-            parse(&o[i], variants[v]->name, "");
+            o[i] = parse(variants[v]->name, "");
         o[1].init = INITIAL_BY_DEPTH;
         for (int i = 0; i < 2; i++)
             if (trainer_open(&t[i], &o[i], &failure) != OK)
@@ -52,7 +51,7 @@ Test(train_recipe, z_loss_is_a_part_of_the_gradient)
         struct trainer t[3];
         double off = 0, most = 0, moved = 0, loss[3];
         for (int i = 0; i < 3; i++) {
-            parse(&o[i], names[v], "");
+            o[i] = parse(names[v], "");
             o[i].z_loss = 0.5 * i;
             training_open(&t[i], &o[i]);
             loss[i] = training_steps(&t[i], 1);
@@ -83,7 +82,7 @@ static void losses(double *loss, int n, const char *variant, int seed, const cha
     char line[96];
 
     snprintf(line, sizeof(line), " --seed %d%s", seed, more);
-    parse(&o, variant, line), parse(&first, variant, " --seed 1");
+    o = parse(variant, line), first = parse(variant, " --seed 1");
     o.mem.v[0] = first.mem.v[0] = 0;
     training_open(&t, &o), training_open(&like, &first);
     for (int i = 0; i < t.lm.params.n; i++)
@@ -102,9 +101,8 @@ Test(train_recipe, dropout_has_the_seed_of_the_training, .timeout = 240)
     for (int v = 0; variants[v]; v++) {
         const char *const name = variants[v]->name;
         double plain[2][STEPS], dropped[3][STEPS];
-        struct options o;
         struct trainer t;
-        parse(&o, name, " --dropout 0.3");
+        struct options o = parse(name, " --dropout 0.3");
         o.mem.v[0] = 0;
         const bool trained = trainer_open(&t, &o, &failure) == OK;
         property(variants[v], "seeds of dropout", trained ? "yes" : "not trained");
@@ -133,10 +131,9 @@ Test(train_recipe, every_step_has_masks_of_its_own)
     const char *const path = in_folder("letters");
     cr_assert_eq(file_replace(path, letters, sizeof(letters), NULL), OK);
     for (int dropped = 0; dropped < 2; dropped++) {
-        struct options o, first;
         struct trainer t, like;
         snprintf(line, sizeof(line), " --corpus %s%s", path, dropped ? " --dropout 0.3" : "");
-        parse(&o, "vanilla", line), parse(&first, "vanilla", line);
+        struct options o = parse("vanilla", line), first = parse("vanilla", line);
         o.mem.v[0] = first.mem.v[0] = 0;
         training_open(&t, &o), training_open(&like, &first);
         for (int i = 0; i < STEPS; i++) {
@@ -159,12 +156,11 @@ Test(train_recipe, every_step_has_masks_of_its_own)
 /* The norm that clips is that of what is trained, whatever gradient the rest has. */
 Test(train_recipe, what_is_frozen_clips_nothing)
 {
-    struct options o;
     struct trainer t;
     double trained = 0, frozen = 0;
     int n = 0;
 
-    parse(&o, "xl", " --train-only layers.1.ff.2.bias --grad-clip 0.001");
+    struct options o = parse("xl", " --train-only layers.1.ff.2.bias --grad-clip 0.001");
     training_open(&t, &o);
     const double norm = trainer_step(&t, 0).grad_norm;
     for (int i = 0; i < t.lm.params.n; i++)
@@ -186,10 +182,9 @@ Test(train_recipe, what_is_frozen_clips_nothing)
 Test(train_recipe, losses_of_layers_end_in_the_course)
 {
     enum { STEPS = 12 };
-    struct options o;
     struct trainer t;
 
-    parse(&o, "alrfou", "");
+    struct options o = parse("alrfou", "");
     training_open(&t, &o);
     cr_assert(o.steps == STEPS && t.lm.c.N == 2 && t.lm.c.aux_targets == 2);
     for (int step = 1; step <= STEPS; step++) {
@@ -216,11 +211,10 @@ Test(train_recipe, muon_continues_to_the_same_bits)
 
     const char *const path = in_folder("half.safetensors");
     for (size_t v = 0; v < ARRAY_LEN(names); v++) {
-        struct options o, other;
+        const struct options o = parse(names[v], " --optimizer muon --weight-decay 0.1"),
+                             other = parse(names[v], " --weight-decay 0.1");
         struct trainer wrong;
         struct err e = {""};
-        parse(&o, names[v], " --optimizer muon --weight-decay 0.1");
-        parse(&other, names[v], " --weight-decay 0.1");
         expect_goes_on(&o, path, 3, 6, names[v]);
         training_open(&wrong, &other);
         cr_expect_eq(trainer_load(&wrong, path, &e), E_USAGE, "%s", names[v]);
@@ -235,7 +229,7 @@ Test(train_recipe, muon_and_threads)
     struct trainer t[2];
 
     for (int i = 0; i < 2; i++) {
-        parse(&o[i], "xl", i ? " --optimizer muon --threads 3" : " --optimizer muon");
+        o[i] = parse("xl", i ? " --optimizer muon --threads 3" : " --optimizer muon");
         training_open(&t[i], &o[i]);
         training_steps(&t[i], 4);
     }
@@ -250,13 +244,12 @@ Test(train_recipe, muon_learns)
                                        " --optimizer muon --muon-scale shape"};
 
     for (size_t i = 0; i < ARRAY_LEN(more); i++) {
-        struct options o;
         struct trainer t;
         char line[256];
         double last = 0;
         snprintf(line, sizeof(line),
                  " --corpus copy:lag=1,p=0.9,alphabet=7 --steps 120 --lr 0.02 --mem 0%s", more[i]);
-        parse(&o, "xl", line);
+        struct options o = parse("xl", line);
         training_open(&t, &o);
         training_steps(&t, 100);
         for (int k = 0; k < 20; k++)

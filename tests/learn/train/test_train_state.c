@@ -15,10 +15,9 @@ static char path[FILE_PATH], state[FILE_PATH], next[FILE_PATH];
 
 static void begin(struct trainer *t, struct options *o, const char *mem)
 {
-    training_parse(o,
-                   "--variant xl --seq 4 --batch 2 --d-model 8 "
-                   "--corpus copy:lag=5,p=0.9,alphabet=7 --mem %s",
-                   mem);
+    *o = training_parse("--variant xl --seq 4 --batch 2 --d-model 8 "
+                        "--corpus copy:lag=5,p=0.9,alphabet=7 --mem %s",
+                        mem);
     training_open(t, o);
 }
 
