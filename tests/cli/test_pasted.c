@@ -37,14 +37,14 @@ Test(pasted, markdown_to_paste)
         sscanf(strstr(row, "| ref |"), "| ref | %lf | %*f | %lf to %lf |", &median, &low, &high), 3,
         "%s", row);
     cr_expect(0 < low && low <= median && median <= high, "%s", row);
-    cr_expect_eq(count(r.out.data, "\n**"), 1, "a heading for each workload: %s", r.out.data);
+    cr_expect_eq(count_in(r.out.data, "\n**"), 1, "a heading for each workload: %s", r.out.data);
 
     /* Which program on which machine, and what follows: all on standard output. */
     r = must_bench(
         "--format md --variant xl,rope --backend ref --workload attn --seq 4 --mem 0 " TINY);
     cr_expect_eq(strncmp(r.out.data, "bench ", 6), 0, "%s", r.out.data);
     HAS(r.out.data, build_commit, "CPU");
-    cr_expect_eq(count(r.out.data, "\n```text\nvariants by time: attn"), 1, "%s", r.out.data);
+    cr_expect_eq(count_in(r.out.data, "\n```text\nvariants by time: attn"), 1, "%s", r.out.data);
     cr_expect_str_eq(strrchr(r.out.data, '.'), ".\n```\n");
 }
 

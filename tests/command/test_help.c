@@ -160,7 +160,7 @@ Test(help, a_page_of_usual_options)
         cr_expect_str_eq(r.out.data, same.out.data);
         cr_expect_leq(widest(r.out.data), 80, "%s", r.out.data);
         cr_expect_leq(usual, FEW, "%s", command_specs[c].name);
-        cr_expect_eq(count(lines, "\n"), usual > 0 ? usual : all, "%s", r.out.data);
+        cr_expect_eq(count_in(lines, "\n"), usual > 0 ? usual : all, "%s", r.out.data);
         cr_expect_eq(strstr(r.out.data, "--help-all lists all") != NULL, usual > 0);
     }
     struct ran word = must_bench("train help"), page = run_bench("help train");
@@ -218,7 +218,7 @@ Test(help, the_general_page_names_every_command_and_is_short)
         snprintf(line, sizeof(line), "\n  %s ", command_specs[c].name);
         cr_expect_eq(strstr(r.out.data, line) != NULL, command_specs[c].doc != NULL, "%s", line);
     }
-    cr_expect_leq(count(r.out.data, "\n"), 41);
+    cr_expect_leq(count_in(r.out.data, "\n"), 41);
     cr_expect_leq(widest(r.out.data), 80, "%s", r.out.data);
 }
 

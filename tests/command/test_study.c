@@ -6,6 +6,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
+#include "tests/support/words.h"
 #include "tests/table/must_rows.h"
 #include "variants/base/rng.h"
 
@@ -320,11 +321,7 @@ Test(study_runs, no_verdict_of_survivors)
 Test(study_runs, a_dry_run_lists_and_writes_nothing)
 {
     struct ran r = must_bench("study tiny.study --dry-run --format csv --out r");
-    int lines = 0;
-
-    for (const char *c = r.out.data; *c; c++)
-        lines += *c == '\n';
-    cr_expect_eq(lines, JOBS + 1, "%s", r.out.data);
+    cr_expect_eq(count_in(r.out.data, "\n"), JOBS + 1, "%s", r.out.data);
     HAS(r.out.data, ",estimate_s,");
     cr_expect_not(folder_has("r"));
 }

@@ -192,15 +192,11 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .timeo
     must_bench(
         "-q %s %s --quick --max-time 0.003 --min-samples 3 --warmup-ms 0 --block-ms 0.5 --out r",
         sizes, p->axes);
-    size_t planned = 0;
-
-    for (const char *c = listed.out.data; *c; c++)
-        planned += *c == '\n';
     struct rows latency = latency_of("r/latest");
     struct rows memory = must_read("r/latest", TABLE_MEMORY);
     struct rows perplexity = must_read("r/latest", TABLE_PERPLEXITY);
     const struct latency_row *row = latency.row;
-    cr_assert_eq(latency.n, planned - 1);
+    cr_assert_eq(latency.n, count_in(listed.out.data, "\n") - 1);
     cr_assert_eq(memory.n, latency.n);
     cr_expect_eq(perplexity.n, 0, "no checkpoint, no text");
     for (size_t i = 0; i < latency.n; i++) {

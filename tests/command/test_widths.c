@@ -115,5 +115,5 @@ Test(widths, scores_fit)
              model);
     expect_fits(words);
     HAS(v.screen, " bits/symbol ", " floor ppl/symbol ");
-    cr_expect_eq(count(v.screen, "\n"), 4, "two lengths of context: %s", v.screen);
+    cr_expect_eq(count_in(v.screen, "\n"), 4, "two lengths of context: %s", v.screen);
 }

@@ -5,6 +5,7 @@
 #include "tests/support/json.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
+#include "tests/support/words.h"
 #include "tests/table/must_rows.h"
 #include <signal.h>
 
@@ -67,15 +68,6 @@ Test(export, one_document)
     cr_expect_eq(json_array_size(json_object_get(doc, "perplexity")), 1);
 }
 
-static int count_of(const char *text, const char *word)
-{
-    int n = 0;
-
-    for (; (text = strstr(text, word)); text += strlen(word))
-        n++;
-    return n;
-}
-
 Test(export, openmetrics)
 {
     struct ran r = exported("openmetrics");
@@ -90,8 +82,8 @@ Test(export, openmetrics)
     cr_assert(ends && wrong, "%s", out);
     cr_expect(wrong > ends && strstr(wrong, "} 0\n") < strchr(wrong, '\n'), "%s", wrong);
     cr_expect_eq(strstr(out, "shaw"), wrong + strlen("case=\""), "%s", out);
-    cr_expect_eq(count_of(ends, "} 1\n"), 4, "three cases and a score: %s", ends);
-    cr_expect_eq(count_of(ends, "} 0\n"), 1, "what was skipped has neither: %s", ends);
+    cr_expect_eq(count_in(ends, "} 1\n"), 4, "three cases and a score: %s", ends);
+    cr_expect_eq(count_in(ends, "} 0\n"), 1, "what was skipped has neither: %s", ends);
     HAS(ends, "\nbench_run_ended 1\n");
     cr_expect(!strstr(out, "nan"), "%s", out);
 }
@@ -102,9 +94,9 @@ Test(export, junit)
     const char *const out = r.out.data;
 
     HAS(out, "tests=\"6\" failures=\"1\" errors=\"0\" skipped=\"1\"");
-    cr_expect_eq(count_of(out, "<testcase "), 6);
+    cr_expect_eq(count_in(out, "<testcase "), 6);
     /* closed wherever it is opened */
-    cr_expect_eq(count_of(out, "</testcase>"), 2);
+    cr_expect_eq(count_in(out, "</testcase>"), 2);
     HAS(out, "<failure message=\"max_rel_err 1 &gt; &quot;0.1&quot; &amp; more\"/>",
         "name=\"" FAST "\" time=\"0.000001500\"/>");
 }
@@ -132,7 +124,7 @@ Test(export, figures_of_merit_of_a_sweep)
         cr_expect(strstr(r.out.data, line), "no %s in %s", line, r.out.data);
     }
     HAS(r.out.data, ": xl attn seq=4 mem=0 ref\n");
-    cr_expect_eq(count_of(r.out.data, "\n"), 7, "a name, a time, an arena of each: %s", r.out.data);
+    cr_expect_eq(count_in(r.out.data, "\n"), 7, "a name, a time, an arena of each: %s", r.out.data);
     expect_last_line(&r, "bench: all ok\n");
     for (size_t i = 0; i < ARRAY_LEN(refused); i++)
         bench_exits(2, NULL, "%s", refused[i]);
@@ -144,7 +136,7 @@ Test(export, figures_of_merit)
 
     HAS(r.out.data, "fom 00000000000000aa time 1500 ns\n",
         "fom 00000000000000aa arena 4096 bytes\n", " perplexity ");
-    cr_expect_eq(count_of(r.out.data, "fom "), 7);
+    cr_expect_eq(count_in(r.out.data, "fom "), 7);
     expect_last_line(&r, "bench: 1 wrong, 0 failed\n"); /* what was skipped is neither */
 }
 
@@ -168,7 +160,7 @@ static void expect_verdict(const char *const status[], int64_t exit_code, const 
     cr_expect_eq(strstr(r.out.data, "failures=\"0\" errors=\"0\"") != NULL,
                  strcmp(line, "bench: all ok\n") == 0, "%s of %s", r.out.data, line);
     char tests[32];
-    snprintf(tests, sizeof(tests), "tests=\"%d\"", count_of(r.out.data, "<testcase "));
+    snprintf(tests, sizeof(tests), "tests=\"%d\"", count_in(r.out.data, "<testcase "));
     HAS(r.out.data, tests);
     r = run_bench("export --to openmetrics %s", dir.path);
     cr_expect_eq(strstr(r.out.data, "\nbench_run_ended 1\n") != NULL, !strstr(line, "not finished"),
@@ -255,7 +247,7 @@ Test(export, rows_that_are_no_times)
         struct ran r = of_one(&dir, "fom");
         snprintf(text, sizeof(text), "bench: %s\n", rows[i].verdict);
         expect_last_line(&r, text);
-        cr_expect_eq(count_of(r.out.data, "fom "), number, "%s", r.out.data);
+        cr_expect_eq(count_in(r.out.data, "fom "), number, "%s", r.out.data);
 
         r = of_one(&dir, "junit");
         snprintf(text, sizeof(text), "tests=\"1\" failures=\"%d\" errors=\"%d\" skipped=\"%d\"",
@@ -359,7 +351,7 @@ Test(export, figures_of_merit_of_a_part)
     expect_last_line(&r, ", not finished\n");
     r = must_bench("--variant xl,vanilla --backend ref --workload attn --seq 4 --mem 0 --raw none "
                    "-q --format fom " TINY);
-    cr_expect_eq(count_of(r.out.data, " time "), 2, "without raw samples: %s", r.out.data);
+    cr_expect_eq(count_in(r.out.data, " time "), 2, "without raw samples: %s", r.out.data);
     expect_last_line(&r, "bench: all ok\n");
     must_shell("sed -i '$d' r/latest/latency.csv");
     r = must_bench("export --to fom r/latest");

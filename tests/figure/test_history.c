@@ -4,6 +4,7 @@
 #include "tests/support/figure_rows.h"
 #include "tests/support/normal.h"
 #include "tests/support/program.h"
+#include "tests/support/words.h"
 
 TestSuite(plot_history, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -86,10 +87,7 @@ Test(plot_history, as_a_table)
     char *const out = PRINTED(f, MUST(history_table(f, &d, FORMAT_MD, &failure)));
     HAS(out, "| case | machine | 11-10 commit1 | 11-11 commit2 | 11-12 commit0 |",
         " | Some CPU | 1.00 us |  | 1.20 us |\n", " | Other CPU |  | 1.10 us |  |\n");
-    int lines = 0;
-    for (const char *c = out; *c; c++)
-        lines += *c == '\n';
-    cr_expect_eq(lines, 4, "%s", out);
+    cr_expect_eq(count_in(out, "\n"), 4, "%s", out);
     d.n_runs = 1;
     cr_expect_eq(history_table(stdout, &d, FORMAT_MD, &failure), E_USAGE);
 }

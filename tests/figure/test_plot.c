@@ -3,6 +3,7 @@
  * Figures: which points a figure takes from rows with known numbers, names and styles of its
  * series, and what is left out and why. */
 #include "tests/support/figure_rows.h"
+#include "tests/support/words.h"
 #include "tests/util/compared.h"
 
 TestSuite(plot, .init = folder_make, .fini = folder_remove, .timeout = 100);
@@ -199,8 +200,6 @@ Test(plot, many_short_lines_make_room)
 /* One line of the table is one point, whatever characters the names contain. */
 Test(plot, names_do_not_break_the_table)
 {
-    int lines = 0;
-
     struct rundir r = made_open("aaaa");
     for (int seq = 8; seq <= 16; seq += 8) {
         const struct key_row k = key_of(&r, "name", backends[0]->name, seq, 0);
@@ -209,9 +208,7 @@ Test(plot, names_do_not_break_the_table)
     struct plot p = plot_of(&r, "latency-seq");
     text_put(p.series.v[0].text, PLOT_TEXT, "two\nlines,\r\"one\" name");
     char *const csv = PRINTED(f, plot_print_csv(f, &p));
-    for (const char *c = csv; *c; c++)
-        lines += *c == '\n';
-    cr_expect_eq(lines, p.n + 1);
+    cr_expect_eq(count_in(csv, "\n"), p.n + 1);
     HAS(csv, ",two lines one name,");
 }
 

@@ -3,6 +3,7 @@
  * The files of `bench plot`, its messages, and what it refuses. */
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
+#include "tests/support/words.h"
 #include <sys/stat.h>
 
 TestSuite(plot_files, .init = folder_make, .fini = folder_remove, .timeout = 100);
@@ -276,10 +277,7 @@ Test(plot_files, scripts_run_by_hand)
     make_run();
     must_bench("plot run --figure latency-seq,backends --format csv -o t");
     struct bytes csv = folder_read("t/latency-seq.csv");
-    int lines = 0;
-    for (const char *c = csv.data; *c; c++)
-        lines += *c == '\n';
-    cr_expect_eq(lines, 5);
+    cr_expect_eq(count_in(csv.data, "\n"), 5);
     HAS(csv.data, ",first,");
     if (access("plots/latency-seq.gp", R_OK) != 0)
         cr_skip_test("run from the top of the repository");

@@ -5,6 +5,7 @@
  * tests/browser. */
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
+#include "tests/support/words.h"
 #include "tests/util/compared.h"
 
 TestSuite(report, .init = folder_make, .fini = folder_remove, .timeout = 100);
@@ -28,22 +29,13 @@ static void make_run(void)
     cr_assert_eq(rename(r.path, in_folder("run")), 0);
 }
 
-static int count(const char *text, const char *what)
-{
-    int n = 0;
-
-    for (; (text = strstr(text, what)); text += strlen(what))
-        n++;
-    return n;
-}
-
 /* The address of a table's link, as text that ends at its quote. Free it. */
 static char *link_of(const char *page, const char *file)
 {
     char begin[64];
 
     snprintf(begin, sizeof(begin), "-%s\" href=\"data:text/csv;charset=utf-8,", file);
-    cr_assert_eq(count(page, begin), 1, "%s", file);
+    cr_assert_eq(count_in(page, begin), 1, "%s", file);
     const char *const from = strstr(page, begin) + strlen(begin);
     return kept(strndup(from, strcspn(from, "\"")));
 }
@@ -65,15 +57,15 @@ Test(report, has_every_row_of_every_table)
     char *const page = folder_read("page.html").data;
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         char *const link = link_of(page, files[i].file);
-        cr_expect_eq(count(link, "%0A"), files[i].lines, "%s", files[i].file);
+        cr_expect_eq(count_in(link, "%0A"), files[i].lines, "%s", files[i].file);
     }
     char *const latency = link_of(page, "latency.csv");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char field[64];
         snprintf(field, sizeof(field), ",%s,", cases[i].id);
-        cr_expect_eq(count(latency, field), 1, "%s is not on the page", field);
+        cr_expect_eq(count_in(latency, field), 1, "%s is not on the page", field);
         snprintf(field, sizeof(field), ",%.0f,", cases[i].ns);
-        cr_expect_eq(count(latency, field), 1, "%s is not on the page", field);
+        cr_expect_eq(count_in(latency, field), 1, "%s is not on the page", field);
     }
     HAS(page, "<noscript>");
     cr_expect_not(strstr(page, "{{"), "a value that was not filled in");
@@ -87,10 +79,10 @@ Test(report, escapes_what_it_did_not_write)
         "cp -r run '<b>&\"x' && rm '<b>&\"x/env.csv' && $BENCH report run '<b>&\"x' -o page.html");
     char *const page = folder_read("page.html").data;
     cr_expect_not(strstr(page, "<script>alert"));
-    cr_expect_geq(count(page, "%3Cscript%3Ealert(%27%26%22%22x%22%22%27)"), 4,
+    cr_expect_geq(count_in(page, "%3Cscript%3Ealert(%27%26%22%22x%22%22%27)"), 4,
                   "variant, reason, CPU");
-    cr_expect_eq(count(page, "<script>"), 1, "the page's own");
-    NUMBERS({count(page, "</script>"), 1}, {count(page, "<b>&"), 0});
+    cr_expect_eq(count_in(page, "<script>"), 1, "the page's own");
+    NUMBERS({count_in(page, "</script>"), 1}, {count_in(page, "<b>&"), 0});
     HAS(page, "data-run=\"&#60;b&#62;&#38;&#34;x\"", "<h2>Run &#60;b&#62;&#38;&#34;x</h2>",
         "download=\"&#60;b&#62;&#38;&#34;x-latency.csv\"");
 }
@@ -100,10 +92,11 @@ Test(report, fetches_nothing)
     make_run();
     must_bench("report run -o page.html");
     char *const page = folder_read("page.html").data;
-    cr_expect_eq(count(page, "http"),
-                 count(page, "http-equiv") + count(page, "\"http://www.w3.org/"),
+    cr_expect_eq(count_in(page, "http"),
+                 count_in(page, "http-equiv") + count_in(page, "\"http://www.w3.org/"),
                  "names of XML only");
-    NUMBERS({count(page, " src="), 0}, {count(page, "<link"), 0}, {count(page, "@import"), 0});
+    NUMBERS({count_in(page, " src="), 0}, {count_in(page, "<link"), 0},
+            {count_in(page, "@import"), 0});
     HAS(page, "default-src 'none'");
 }
 

@@ -89,8 +89,8 @@ struct word_count {
 static void expect_shown(const char *screen, const struct word_count *s)
 {
     for (; s->text; s++)
-        cr_expect_eq(count(screen, s->text), s->n, "\"%s\" %d times, not %d: %s", s->text,
-                     count(screen, s->text), s->n, screen);
+        cr_expect_eq(count_in(screen, s->text), s->n, "\"%s\" %d times, not %d: %s", s->text,
+                     count_in(screen, s->text), s->n, screen);
 }
 #define SHOWN(screen, ...) expect_shown(screen, (const struct word_count[]){__VA_ARGS__, {NULL, 0}})
 
@@ -118,8 +118,8 @@ TEST_EACH(struct fit *f, screen, table_fits, EVERY(fits))
     watch_rows(ON_STDOUT, f->columns,
                (struct scene){.line = AWKWARD "--color never", .skip = true});
     cr_expect_leq(widest(v.screen), f->columns, "%s", v.screen);
-    cr_expect_gt(count(v.screen, f->row), 0, "%s", v.screen);
-    const int rows = count(v.screen, " ref ");
+    cr_expect_gt(count_in(v.screen, f->row), 0, "%s", v.screen);
+    const int rows = count_in(v.screen, " ref ");
     cr_expect_gt(rows, 8);
     SHOWN(v.screen, {f->heading, 2}, {"  skipped:", 1}, {" 3.02 ms", rows - 1}, {"\033", 0});
     SHOWN(v.file, {"note: ", f->notes}, {"--format csv has them all\n", f->notes});
@@ -154,7 +154,7 @@ Test(screen, tokens_per_second_stay)
                  names[i]);
         watch_rows(ON_STDOUT, 80, (struct scene){.line = line});
         HAS(v.screen, " tok/s");
-        cr_expect_gt(count(v.screen, " 42 400"), 0, "%s", v.screen);
+        cr_expect_gt(count_in(v.screen, " 42 400"), 0, "%s", v.screen);
         cr_expect_leq(widest(v.screen), 80, "%s", v.screen);
     }
 }
@@ -169,7 +169,7 @@ Test(screen, long_names_stay_in_their_column)
                                       "--backend openblas,ref --seq 4 --mem 512 --mem-kind hidden "
                                       "--threads 1 --color never"});
     const char *const head = strstr(v.screen, " median");
-    cr_assert(head && count(v.screen, "3.02 ms") == 8, "%s", v.screen);
+    cr_assert(head && count_in(v.screen, "3.02 ms") == 8, "%s", v.screen);
     const char *line = head;
     while (line[-1] != '\n')
         line--;
@@ -217,7 +217,7 @@ Test(screen, a_resize_counts_from_the_next_heading_on)
     SHOWN(v.file, {"note: 60 columns are too narrow", 1});
     s.resize_at = 1; /* inside the first group: its rows keep their columns */
     watch_rows(ON_STDOUT, 200, s);
-    cr_expect_eq(count(v.screen, "0.5 % few") + count(v.screen, "0.5 %"), 2, "%s", v.screen);
+    cr_expect_eq(count_in(v.screen, "0.5 % few") + count_in(v.screen, "0.5 %"), 2, "%s", v.screen);
 }
 
 Test(screen, width_of_a_terminal_that_does_not_say)
@@ -267,7 +267,7 @@ TEST_EACH(int *columns, screen, line_fits, EVERY(widths))
     *end = '\0';
     cr_expect_lt(widest(v.screen), max_int(2, *columns), "%s", v.screen);
     SHOWN(v.screen, {"\n", 0}); /* one line, rewritten */
-    cr_expect_gt(count(v.screen, ERASE), 8);
+    cr_expect_gt(count_in(v.screen, ERASE), 8);
     if (*columns == 40)
         HAS(v.screen, ERASE "[  1/");
     if (*columns == 200) /* ranks 6 and 15 of 20: 9 us of 3 ms, halved */
@@ -279,7 +279,7 @@ TEST_EACH(int *columns, screen, line_fits, EVERY(widths))
 Test(screen, progress_is_cleared_before_anything_else)
 {
     watch_rows(ON_BOTH, 120, (struct scene){.line = AWKWARD, .progress = true});
-    cr_expect_gt(count(v.screen, "samples"), 8);
+    cr_expect_gt(count_in(v.screen, "samples"), 8);
     cr_expect_leq(widest(v.screen), 200);
     what_remains(v.screen);
     SHOWN(v.screen, {"samples", 0}, {"\nfinished\n", 1});

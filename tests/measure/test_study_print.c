@@ -4,6 +4,7 @@
 #include "harness/measure/study_answer.h"
 #include "tests/support/pasted.h"
 #include "tests/support/study_rows.h"
+#include "tests/support/words.h"
 
 static char *printed(const struct study_verdicts *v, enum format format)
 {
@@ -95,10 +96,7 @@ Test(study_print, the_answer_in_sentences)
                   "%s", text);
         cr_expect_eq(strstr(text, "\ntext, other: No difference is shown for good (-0.0") != NULL,
                      places > 1, "%s", text);
-        int lines = 0;
-        for (const char *c = text; *c; c++)
-            lines += *c == '\n';
-        cr_expect_eq(lines, 2 + places, "and nothing else: %s", text);
+        cr_expect_eq(count_in(text, "\n"), 2 + places, "and nothing else: %s", text);
     }
 }
 
@@ -112,10 +110,7 @@ Test(study_print, prints_a_row_each)
     }
     struct study_verdicts v = verdicts(&t);
     char *const out = PRINTED(f, study_verdicts_print(f, &v, FORMAT_CSV));
-    int lines = 0;
-    for (const char *c = out; *c; c++)
-        lines += *c == '\n';
-    cr_expect_eq(lines, 3, "%s", out);
+    cr_expect_eq(count_in(out, "\n"), 3, "%s", out);
     cr_expect(strncmp(out, "corpus,size,contender,", 22) == 0);
     cr_expect(strstr(out, "text,s,far,") && strstr(out, ",worse,"), "%s", out);
 }

@@ -5,6 +5,7 @@
 
 #include "program.h"
 #include "tmp_folder.h"
+#include "words.h"
 
 #include <pty.h>
 #include <sys/ioctl.h>
@@ -86,17 +87,6 @@ static inline int widest(const char *text)
         widest = max_int(widest, at);
     }
     return widest;
-}
-
-static inline int count(const char *text, const char *word)
-{
-    int n = 0;
-
-    while ((text = strstr(text, word))) {
-        text += strlen(word);
-        n++;
-    }
-    return n;
 }
 
 /* The terminal's lines at the end, without what was erased. */

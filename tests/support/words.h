@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lists of names, written as one text. */
+ * Lists of names, written as one text, and what stands in a text. */
 #pragma once
 
 #include "kept.h"
+
+/* How often it stands in a text. */
+static inline int count_in(const char *text, const char *what)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
 
 /* The parts of a text between these characters, and NULL, kept until the test ends. */
 static inline char **words_between(const char *text, const char *between)

@@ -57,7 +57,7 @@ Test(text_table, wide_enough_is_one_line_a_row)
     struct view v;
 
     watch(&v, ON_STDOUT, 120, print_table, &table);
-    cr_expect_eq(count(v.screen, "\n"), 4, "%s", v.screen);
+    cr_expect_eq(count_in(v.screen, "\n"), 4, "%s", v.screen);
     cr_expect_eq(*v.file, '\0', "%s", v.file);
     HAS(v.screen, "\none       1  a text of several words, and more  A long");
 }
