@@ -7,15 +7,21 @@
 
 #include <ggml-cpu.h>
 #include <ggml.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TENSORS = 8 };
 
 /* A mask is kept for calls of the same shape; rooms grow. */
+struct room {
+    void *at;
+    size_t size;
+};
+
 struct state {
-    void *tensors, *work;
-    size_t tensors_size, work_size;
+    struct room tensors, work, rows; /* rows: results, where those of the call have gaps */
     ggml_fp16_t *mask; /* [L,K] */
     int L, M, K, causal, window;
 };
@@ -25,24 +31,32 @@ static void *state_open(const struct bk_team *team, char *why, size_t why_size)
     struct state *s = calloc(1, sizeof(*s));
 
     (void)team;
-    if (s) {
-        s->tensors_size = TENSORS * ggml_tensor_overhead() + ggml_graph_overhead_custom(TENSORS, 0);
-        s->tensors = malloc(s->tensors_size);
-    }
-    if (!s || !s->tensors) {
+    if (!s) {
         snprintf(why, why_size, "has no memory");
-        free(s);
         return NULL;
     }
     ggml_cpu_init();
     return s;
 }
 
+/* A row that failed, where there is no memory. */
+static void *need(struct room *r, size_t size)
+{
+    if (size > r->size) {
+        free(r->at);
+        r->at = malloc(size);
+        r->size = size;
+    }
+    if (size && !r->at)
+        abort();
+    return r->at;
+}
+
 static void state_close(void *state)
 {
     struct state *s = state;
 
-    free(s->tensors), free(s->work), free(s->mask), free(s);
+    free(s->tensors.at), free(s->work.at), free(s->rows.at), free(s->mask), free(s);
 }
 
 static int keys(const struct ba_attention *a) { return a->K ? a->K : a->M + a->L; }
@@ -50,7 +64,6 @@ static int keys(const struct ba_attention *a) { return a->K ? a->K : a->M + a->L
 static const char *why(void *state, enum bk_function function, const void *call)
 {
     const struct ba_attention *a = call;
-    const int row = a->H * (a->dv ? a->dv : a->dh);
 
     (void)state;
     if (function != BK_ATTENTION_FORWARD)
@@ -59,8 +72,6 @@ static const char *why(void *state, enum bk_function function, const void *call)
         return "does not give the log-sum-exp";
     if (a->window_of_head)
         return "does not support a window per head";
-    if ((a->L > 1 && a->o_at.row != row) || (a->B > 1 && a->o_at.batch != (ptrdiff_t)a->L * row))
-        return "writes results without gaps";
     return bk_attention_lacks(a, BK_GROUPS | BK_WINDOW | BK_WIDE_VALUES);
 }
 
@@ -85,9 +96,11 @@ static ggml_fp16_t *mask(struct state *s, const struct ba_attention *a)
     if (s->mask && s->L == L && s->M == M && s->K == K && s->causal == a->causal && s->window == a->window)
         return s->mask;
     free(s->mask);
-    *s = (struct state){s->tensors, s->work, s->tensors_size, s->work_size, NULL, L, M, K, a->causal, a->window};
+    s->L = L, s->M = M, s->K = K, s->causal = a->causal, s->window = a->window;
     s->mask = malloc(sizeof(*s->mask) * (size_t)L * (size_t)K);
-    for (int i = 0; s->mask && i < L; i++)
+    if (!s->mask)
+        abort();
+    for (int i = 0; i < L; i++)
         for (int j = 0; j < K; j++) {
             const int dist = M + i - j;
             s->mask[(size_t)i * K + j] =
@@ -99,10 +112,13 @@ static ggml_fp16_t *mask(struct state *s, const struct ba_attention *a)
 static void forward(void *state, const struct bk_team *team, const struct ba_attention *a)
 {
     struct state *s = state;
-    const struct ggml_init_params in = {s->tensors_size, s->tensors, true};
+    const size_t overhead = TENSORS * ggml_tensor_overhead() + ggml_graph_overhead_custom(TENSORS, 0);
+    const struct ggml_init_params in = {overhead, need(&s->tensors, overhead), true};
     struct ggml_context *c = ggml_init(in);
-    struct ggml_cgraph *graph = ggml_new_graph_custom(c, TENSORS, false);
+    struct ggml_cgraph *graph = ggml_new_graph_custom(c, TENSORS, 0);
     const int Hkv = a->Hkv ? a->Hkv : a->H, K = keys(a), dv = a->dv ? a->dv : a->dh;
+    const size_t row = (size_t)a->H * (size_t)dv, n = row * (size_t)a->L;
+    const int gaps = a->o_at.row != (ptrdiff_t)row || a->o_at.batch != (ptrdiff_t)n;
     struct ggml_tensor *m = NULL, *o;
 
     if (a->causal || a->window) {
@@ -112,17 +128,16 @@ static void forward(void *state, const struct bk_team *team, const struct ba_att
     o = ggml_flash_attn_ext(c, rows(c, a->q, a->q_at, a->dh, a->L, a->H, a->B),
                             rows(c, a->k, a->k_at, a->dh, K, Hkv, a->B),
                             rows(c, a->v, a->v_at, dv, K, Hkv, a->B), m, a->scale, 0, 0);
-    o->data = a->o;
+    o->data = gaps ? need(&s->rows, (size_t)a->B * n * sizeof(float)) : a->o;
     ggml_build_forward_expand(graph, o);
     struct ggml_cplan plan = ggml_graph_plan(graph, team->threads, NULL);
-    if (plan.work_size > s->work_size) {
-        free(s->work);
-        s->work = malloc(plan.work_size);
-        s->work_size = plan.work_size;
-    }
-    plan.work_data = s->work;
-    if ((m && !m->data) || (plan.work_size && !s->work) || ggml_graph_compute(graph, &plan) != GGML_STATUS_SUCCESS)
-        abort(); /* a row that failed */
+    plan.work_data = need(&s->work, plan.work_size);
+    if (ggml_graph_compute(graph, &plan) != GGML_STATUS_SUCCESS)
+        abort();
+    for (int b = 0; gaps && b < a->B; b++)
+        for (int i = 0; i < a->L; i++)
+            memcpy(a->o + b * a->o_at.batch + i * a->o_at.row,
+                   (float *)o->data + (size_t)b * n + (size_t)i * row, row * sizeof(float));
     ggml_free(c);
 }
 

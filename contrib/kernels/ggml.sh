@@ -15,7 +15,7 @@ done
 sources=${1:-}
 if [ -z "$sources" ]; then
     ls $out/llama_cpp_python-*.tar.gz >/dev/null 2>&1 ||
-        pip download -q --no-deps --no-build-isolation --no-binary :all: -d $out llama-cpp-python
+        pip download -q --no-deps --no-binary :all: -d $out llama-cpp-python
     tar -xzf $out/llama_cpp_python-*.tar.gz -C $out
     sources=$(echo $out/llama_cpp_python-*/vendor/llama.cpp)
 fi

@@ -152,3 +152,13 @@ Test(outside, traps)
     must_shell("echo none >none.so");
     bench_exits(7, "cannot load ./none.so", "judge ./none.so");
 }
+
+/* Somebody else's kernel, where contrib/kernels/ggml.sh has built it. */
+Test(outside, ggml)
+{
+    if (run_shell("test -e \"$SRC\"/build/kernels/ggml.so").code != 0)
+        cr_skip_test("no build/kernels/ggml.so");
+    struct ran r = run_shell("\"$BENCH\" judge \"$SRC\"/build/kernels/ggml.so --format csv");
+    cr_expect(r.code == 0 || r.code == 3, "%d", r.code);
+    HAS(r.out.data, "right,yes", "complete,yes", " cases, ");
+}
