@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Preconditioned delta rules: 2026, "Preconditioned DeltaNet", arXiv:2604.21100; what the paper leaves
- * open is as in flash-linear-attention.
+ * Preconditioned delta rules: Tumma et al. 2026, "Preconditioned DeltaNet: Curvature-aware Sequence
+ * Modeling for Linear Recurrences"; what the paper leaves open is as in flash-linear-attention.
  *
  *   A_t = exp(a_t) A_{t-1} + b_t k_t^2,  a and b as g and beta below, with maps of their own
  *   M_t = 1.5^(-r / (1 + |r|)),  r = log(A_t + 10^-6) - c;  c is a number per head
@@ -12,6 +12,7 @@
  * Channels in which keys were large write less, others more, as a diagonal preconditioner of the
  * least squares that the delta rule descends. pgdn is Gated DeltaNet so, pkda Kimi delta attention;
  * M = 1 gives them. */
+#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
@@ -25,9 +26,14 @@ static double distance(const struct step_call *c, int e, double A)
     return log(A + 1e-6) - (double)c->param[0]->data[e / c->steps->c->dh];
 }
 
+static int team(const struct step_call *c)
+{
+    return team_for(c->g->threads, (double)c->B * c->L * c->out->n);
+}
+
 static void forward(const struct step_call *c)
 {
-#pragma omp parallel for num_threads(c->g->threads)
+#pragma omp parallel for num_threads(team(c))
     for (int i = 0; i < c->B * c->L; i++)
         for (int e = 0; e < c->out->n; e++) {
             const double r = distance(c, e, (double)matrix_row(c->in, i)[e]);
@@ -35,16 +41,24 @@ static void forward(const struct step_call *c)
         }
 }
 
+/* A thread has heads, whose centres' gradients add up in the order of rows. */
 static void backward(const struct step_call *c)
 {
-    for (int i = 0; i < c->B * c->L; i++)
-        for (int e = 0; e < c->out->n; e++) {
-            const double A = (double)matrix_row(c->in, i)[e], r = distance(c, e, A);
-            const double M = (double)matrix_row(c->out, i)[e], by = 1 + fabs(r);
-            const double d = (double)matrix_row(c->d_out, i)[e] * M * log_most / (by * by);
-            c->param[0]->grad[e / c->steps->c->dh] += (float)d;
-            matrix_row(c->d_in, i)[e] -= (float)(d / (A + 1e-6));
-        }
+    const int dh = c->steps->c->dh;
+
+#pragma omp parallel for num_threads(team(c))
+    for (int h = 0; h < c->out->n / dh; h++) {
+        double sum = 0;
+        for (int i = 0; i < c->B * c->L; i++)
+            for (int e = h * dh; e < (h + 1) * dh; e++) {
+                const double A = (double)matrix_row(c->in, i)[e], r = distance(c, e, A);
+                const double M = (double)matrix_row(c->out, i)[e], by = 1 + fabs(r);
+                const double d = (double)matrix_row(c->d_out, i)[e] * M * log_most / (by * by);
+                sum += d;
+                matrix_row(c->d_in, i)[e] -= (float)(d / (A + 1e-6));
+            }
+        c->param[0]->grad[h] += (float)sum;
+    }
 }
 
 static int conditioned(struct steps *t, int k)
@@ -114,7 +128,7 @@ static const struct part_numbers pkda_numbers = MIX_NUMBERS(.conv_width = 4, .lo
                                        .build = build_##word};                                     \
     const struct variant variant_##word = {                                                        \
         .name = #word,                                                                             \
-        .paper = "2026, arXiv:2604.21100",                                                         \
+        .paper = "Tumma et al. 2026, arXiv:2604.21100",                                            \
         .about = says,                                                                             \
         .control = #like,                                                                          \
         MIX_LAYERS,                                                                                \

@@ -6,6 +6,7 @@
  *
  * Weights of more keys stay as sharp as those of few. The factor multiplies the query, so kernels
  * know nothing of it; s_h is a trained number of the head, which begins at that of the paper's figure 1. */
+#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/parts.h"
 
@@ -32,10 +33,16 @@ static float log_seen(const struct attn *a, int h, int i)
     return logf((float)max_int(1, n));
 }
 
+static int team(const struct part_call *t)
+{
+    return team_for(t->g->threads, (double)t->n.B * t->n.L * config_q_width(t->s->c));
+}
+
 static void queries(const struct part_call *t, struct seq_rows q)
 {
     const struct attn a = attention_operands(t->s, t->w, t->n.B, t->n.L);
 
+#pragma omp parallel for num_threads(team(t))
     for (int i = 0; i < a.L; i++)
         for (int h = 0; h < a.H; h++) {
             const float factor = t->param->data[h] * log_seen(&a, h, i);
@@ -48,23 +55,28 @@ static void queries(const struct part_call *t, struct seq_rows q)
         }
 }
 
+/* A thread has heads, whose numbers' gradients add up in the order of rows. */
 static void operands_grad(const struct part_call *t, struct attn_grad *d)
 {
     const struct attn a = attention_operands(t->s, t->w, t->n.B, t->n.L);
 
-    for (int i = 0; i < a.L; i++)
-        for (int h = 0; h < a.H; h++) {
+#pragma omp parallel for num_threads(team(t))
+    for (int h = 0; h < a.H; h++) {
+        double sum = 0;
+        for (int i = 0; i < a.L; i++) {
             const float seen = log_seen(&a, h, i);
-            double sum = 0;
+            double row = 0;
             for (int b = 0; b < a.B; b++)
                 for (int e = 0; e < a.dh; e++) {
                     const ptrdiff_t at =
                         b * a.q_at.batch + i * a.q_at.row + (ptrdiff_t)h * a.dh + e;
-                    sum += (double)t->at[RAW][at] * (double)d->d_q[at];
+                    row += (double)t->at[RAW][at] * (double)d->d_q[at];
                     d->d_q[at] *= t->param->data[h] * seen;
                 }
-            t->param->grad[h] += (float)(sum * (double)seen);
+            sum += row * (double)seen;
         }
+        t->param->grad[h] += (float)sum;
+    }
 }
 
 const struct around_part head_ssmax = {
