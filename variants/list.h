@@ -88,6 +88,7 @@
     X(fox, POSITIONS) \
     X(ssmax, HEADS) \
     X(sigmoid_attention, HEADS) \
+    X(softpick, HEADS) \
     X(stickbreaking, POSITIONS) \
     X(value_residual, HEADS) \
     X(diff, HEADS) \

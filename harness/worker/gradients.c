@@ -45,7 +45,10 @@ static double amplified(const struct bench_case *c)
     const struct mixer *const m =
         workload_context(c->workload) == CONTEXT_KEYS ? NULL : c->config.mixer;
 
-    return m ? ROUNDINGS * 0x1p-24 * mixer_amplifies(&c->config) : 0;
+    const struct pos *const extra = c->config.attn_extra;
+    const double weights = extra && extra->amplifies ? extra->amplifies(c->phase != PHASE_FWD) : 0;
+
+    return ROUNDINGS * 0x1p-24 * (weights + (m ? mixer_amplifies(&c->config) : 0));
 }
 
 struct bound job_bound(const struct bench_case *c)

@@ -227,6 +227,12 @@ def sigmoid_weights(p, z, seen):
     return np.where(seen, sigmoid(z - np.log(seen.sum(-1, keepdims=True))), 0)
 
 
+def softpick(p, z, seen):
+    most = np.take_along_axis(z, np.where(seen, z.real, -np.inf).argmax(-1)[..., None], -1)
+    t = np.where(seen, np.exp(z - most) - np.exp(-most), 0)
+    return np.where(t.real > 0, t, 0) / (np.where(t.real > 0, t, -t).sum(-1, keepdims=True) + 1e-6)
+
+
 def stickbreaking(p, z, seen):
     w, T, K = 0 * z, *seen.shape
     for i in range(T):
@@ -356,6 +362,9 @@ FILES = {
     "lm_sigmoid": ("sigmoid-attention", attend(sigmoid_weights), of_attention("sigmoid", True)),
     "op_stickbreaking": ("stickbreaking", attend(stickbreaking), of_attention("stickbreaking", False)),
     "lm_stickbreaking": ("stickbreaking", attend(stickbreaking), of_attention("stickbreaking", False)),
+    "op_softpick": ("softpick", attend(softpick), of_attention("softpick", False)),
+    "op_softpick_rope": ("softpick", attend(softpick), of_attention("softpick", True)),
+    "lm_softpick": ("softpick", attend(softpick), of_attention("softpick", True)),
     "op_ssmax": ("ssmax", attend(ssmax), of_attention("ssmax", True, ssmax=1)),
     "lm_ssmax": ("ssmax", attend(ssmax), of_attention("ssmax", True, ssmax=1)),
 }

@@ -12,7 +12,7 @@
 static const struct {
     const char *name;
     const struct pos *extra;
-} all[] = {ALONE(sigmoid), ALONE(stickbreaking)};
+} all[] = {ALONE(sigmoid), ALONE(stickbreaking), ALONE(softpick)};
 
 static const struct attn_weigh *weigh_of(size_t i)
 {
@@ -32,6 +32,7 @@ Test(attn_weigh, has_these_numbers)
     const double want[][N] = {
         {0, 1. / 5, 1. / 3, 0, 1. / 9, 1. / 5, 0},
         {0, 1. / 2 / 3 * 2 / 3, 2. / 3 * 2 / 3, 0, 1. / 3, 0, 0},
+        {0, 0, 1. / 2 / (1. / 2 + 1. / 4 + 1e-6), 0, 0, 0, 0},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
@@ -103,6 +104,47 @@ Test(attn_weigh, has_its_gradients)
             cr_expect_float_eq(got[j], want, 1e-5, "%s of key %d: %g, not %g", all[i].name, j,
                                got[j], want);
         }
+    }
+}
+
+/* Where all scores are near 0, softpick divides by little: weights and what is kept are floats here, as
+ * products have them, and differences of 10^-3 of the smallest score are off by 10^-6 of the result;
+ * each rounding by 2^-24 of it, or of what both terms of a difference have in common. */
+Test(attn_weigh, softpick_has_gradients_of_small_scores)
+{
+    enum { FEW = 3 };
+    static const double of[][FEW] = {{1e-5, -INFINITY, -INFINITY}, {1e-4, 2e-4, -INFINITY},
+                                     {1e-3, -2e-3, -INFINITY},     {-1e-4, 3e-4, 5},
+                                     {0.3, -INFINITY, -INFINITY},  {-1e-3, -2e-3, 1e-6},
+                                     {2e-5, -INFINITY, 1.5e-5}};
+    const double d[FEW] = {1.3, -0.4, 0.7};
+    struct attn a = {0};
+
+    extra_softpick.reserve(&(struct pos_call){.a = &a});
+    for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+        double p[FEW], keep[FEW], got[FEW], want[FEW], most = 0;
+        memcpy(p, of[i], sizeof(p)), memcpy(got, d, sizeof(got));
+        a.weigh->forward(p, keep, FEW);
+        for (int j = 0; j < FEW; j++)
+            p[j] = (double)(float)p[j], keep[j] = (double)(float)keep[j];
+        a.weigh->backward(got, p, keep, FEW);
+        for (int j = 0; j < FEW; j++) {
+            double low[FEW], high[FEW], less[FEW], more[FEW];
+            const double step = fabs(of[i][j]) * 1e-3;
+            want[j] = 0;
+            if (of[i][j] == hidden)
+                continue;
+            memcpy(less, of[i], sizeof(less)), memcpy(more, of[i], sizeof(more));
+            less[j] -= step, more[j] += step;
+            memcpy(low, less, sizeof(low)), memcpy(high, more, sizeof(high));
+            a.weigh->forward(low, keep, FEW), a.weigh->forward(high, keep, FEW);
+            for (int k = 0; k < FEW; k++)
+                want[j] += (high[k] - low[k]) * d[k] / (more[j] - less[j]);
+            most = fmax(most, fabs(want[j]));
+        }
+        for (int j = 0; j < FEW; j++)
+            cr_expect_float_eq(got[j], want[j], 1e-5 * most, "row %zu, key %d: %.9g, not %.9g", i,
+                               j, got[j], want[j]);
     }
 }
 

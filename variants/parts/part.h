@@ -112,6 +112,9 @@ struct pos {
      * the arena (PART_REL_POS) and point the terms of `a` at them or at the weights. build_tables:
      * compute the tables from the weights, initially and after each change of the weights. */
     void (*reserve)(const struct pos_call *t);
+    /* How much larger errors of scores may become of weights, or relative ones of their gradients,
+     * than by softmax; NULL = not at all. */
+    double (*amplifies)(bool backward);
     void (*build_tables)(const struct pos_call *t);
     /* FLOP of build_tables when it runs inside a timed region (W_r R). */
     double (*build_tables_flop)(const struct config *c, int K);

@@ -24,7 +24,7 @@
     X(collab) X(routing) X(lsh) X(sinkhorn) X(clustered) X(informer)
 /* struct config: attn_extra */
 #define EXTRAS(X) \
-    X(talking) X(persistent) X(span) X(sink) X(sigmoid) X(stickbreaking)
+    X(talking) X(persistent) X(span) X(sink) X(sigmoid) X(stickbreaking) X(softpick)
 /* clang-format on */
 #define QKV_MAPS(X) X(dextra)
 #define MEMS(X) X(none) X(prefix) X(segment) X(compressive) X(state) X(sum) X(hybrid)

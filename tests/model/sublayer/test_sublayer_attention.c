@@ -19,9 +19,9 @@ static struct config local(const char *variant)
 
 /* What goes with keys goes with fewer of them: gates of forgetting, contextual positions, values of
  * the first layer, tables of distances. */
-static const char *const all[] = {"gemma",          "sink",  "fox", "cope",  "diff",
-                                  "value_residual", "alibi", "xl",  "ssmax", "sigmoid-attention",
-                                  "stickbreaking"};
+static const char *const all[] = {"gemma",          "sink",    "fox", "cope",  "diff",
+                                  "value_residual", "alibi",   "xl",  "ssmax", "sigmoid-attention",
+                                  "stickbreaking",  "softpick"};
 
 TEST_EACH(int *b, attention_local, goes_on, every_backend(), .timeout = 240)
 {

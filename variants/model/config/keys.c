@@ -477,11 +477,8 @@ bool is_model_key(const struct choice *row)
 }
 
 const struct extra_key extra_keys[] = {
-    {"talking", &extra_talking},
-    {"span_ramp", &extra_span},
-    {"persistent", &extra_persistent},
-    {"sink", &extra_sink},
-    {"sigmoid", &extra_sigmoid},
-    {"stickbreaking", &extra_stickbreaking},
-    {0},
+    {"talking", &extra_talking},       {"span_ramp", &extra_span},
+    {"persistent", &extra_persistent}, {"sink", &extra_sink},
+    {"sigmoid", &extra_sigmoid},       {"stickbreaking", &extra_stickbreaking},
+    {"softpick", &extra_softpick},     {0},
 };
