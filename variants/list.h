@@ -44,6 +44,7 @@
     X(tupe, POSITIONS) \
     X(deberta, POSITIONS) \
     X(linear, RECURRENT) \
+    X(based, RECURRENT) \
     X(performer, RECURRENT) \
     X(retnet, RECURRENT) \
     X(lightning, RECURRENT) \

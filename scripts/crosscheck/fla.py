@@ -135,6 +135,11 @@ def stickbreaking(op, p, x, s, m):
     return op(*(heads(linear(p, n, x)) for n in "qkv"), m["scale"])[0].flatten(-2)
 
 
+def based(op, p, x, s, m):
+    q, k, v = (heads(linear(p, n, x)).transpose(1, 2) for n in "qkv")
+    return op(q, k, v).transpose(1, 2).flatten(-2)
+
+
 # layer, folder and function of the package
 LAYERS = {
     "op_gdn2": (gdn2, "gdn2", "naive_recurrent_gdn2"),
@@ -145,6 +150,7 @@ LAYERS = {
     "op_pgdn": (preconditioned, "precond_gated_delta_rule", "naive_recurrent_precond_gated_delta_rule"),
     "op_pkda": (preconditioned, "precond_kda", "naive_recurrent_precond_kda"),
     "op_gsa": (gsa, "gsa", "naive_recurrent_gsa"),
+    "op_based": (based, "based", "naive_parallel_based"),
     "op_stickbreaking": (stickbreaking, "stickbreaking_attn", "naive_stickbreaking_attn"),
 }
 

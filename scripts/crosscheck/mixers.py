@@ -227,6 +227,11 @@ def sigmoid_weights(p, z, seen):
     return np.where(seen, sigmoid(z - np.log(seen.sum(-1, keepdims=True))), 0)
 
 
+def based(p, z, seen):
+    w = np.where(seen, 1 + z + z * z / 2, 0)
+    return w / (w.sum(-1, keepdims=True) + 1e-6)
+
+
 def softpick(p, z, seen):
     most = np.take_along_axis(z, np.where(seen, z.real, -np.inf).argmax(-1)[..., None], -1)
     t = np.where(seen, np.exp(z - most) - np.exp(-most), 0)
@@ -276,6 +281,11 @@ def of_attention(name, rope, **own):
         return shapes, dict(dk=dh, dv=dh, conv=0, rope=rope, attends=True,
                             says=dict({name: 1, "mixer": "none", "rel_rows": 0, "base": 0}, **says))
     return of
+
+
+def of_based(H, D, dh=6):
+    shapes, m = of_attention("based", False)(H, D, dh)
+    return shapes, dict(m, says=dict(mixer="based", lin_eps=1e-6, rel_rows=0))
 
 
 def delta_shapes(dk, dv, H, D, conv, n=1):
@@ -362,6 +372,7 @@ FILES = {
     "lm_sigmoid": ("sigmoid-attention", attend(sigmoid_weights), of_attention("sigmoid", True)),
     "op_stickbreaking": ("stickbreaking", attend(stickbreaking), of_attention("stickbreaking", False)),
     "lm_stickbreaking": ("stickbreaking", attend(stickbreaking), of_attention("stickbreaking", False)),
+    "op_based": ("based", attend(based), of_based),
     "op_softpick": ("softpick", attend(softpick), of_attention("softpick", False)),
     "op_softpick_rope": ("softpick", attend(softpick), of_attention("softpick", True)),
     "lm_softpick": ("softpick", attend(softpick), of_attention("softpick", True)),

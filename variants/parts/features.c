@@ -9,6 +9,7 @@
 #include <float.h>
 
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
+static bool is_taylor(const struct config *c) { return c->mixer->features == FEATURES_TAYLOR; }
 static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }
 static bool is_trig(const struct config *c) { return c->mixer->features == FEATURES_TRIG; }
 static bool is_relu(const struct config *c) { return c->mixer->features == FEATURES_RELU; }
@@ -59,7 +60,8 @@ const struct part_numbers linear_numbers = {linear_choices, .size = NUMBERS_SIZE
 
 int features_count(const struct config *c)
 {
-    return !is_random(c)                 ? c->dh
+    return is_taylor(c)                  ? 1 + c->dh * (c->dh + 3) / 2
+           : !is_random(c)               ? c->dh
            : both_signs(c) || is_trig(c) ? 2 * linear_of(c)->features
                                          : linear_of(c)->features;
 }
@@ -211,6 +213,25 @@ static void finish_relu(const struct engine *g, const struct config *c, float *f
         f[i] = factor * (f[i] > 0 ? f[i] : 0) + least;
 }
 
+static void taylor_forward(const struct engine *g, const struct config *c, float *f, const float *x,
+                           int rows)
+{
+    const int m = features_count(c);
+    const float by = input_scale(c), root = sqrtf(0.5f);
+
+#pragma omp parallel for num_threads(team_for(g->threads, (double)rows *m))
+    for (int i = 0; i < rows; i++) {
+        float *const f_i = f + (ptrdiff_t)i * m, *const own = f_i + 1, *pair = own + c->dh;
+        f_i[0] = 1;
+        for (int a = 0; a < c->dh; a++) {
+            own[a] = by * x[(ptrdiff_t)i * c->dh + a];
+            for (int b = 0; b < a; b++)
+                *pair++ = own[a] * own[b];
+            *pair++ = root * own[a] * own[a];
+        }
+    }
+}
+
 /* Those that are no exponentials. */
 static void plain_forward(const struct engine *g, const struct config *c,
                           const struct directions *of, float *f, const float *x, int rows)
@@ -225,6 +246,10 @@ static void plain_forward(const struct engine *g, const struct config *c,
 void features_forward(const struct engine *g, const struct config *c, const struct directions *of,
                       float *f, const float *x, int rows, bool query)
 {
+    if (is_taylor(c)) {
+        taylor_forward(g, c, f, x, rows);
+        return;
+    }
     if (is_random(c) && !is_exp(c)) {
         plain_forward(g, c, of, f, x, rows);
         return;
@@ -256,7 +281,30 @@ void features_forward(const struct engine *g, const struct config *c, const stru
  *
  *   EXP, COSH   d_x' = sum_r +-t_r w_r - (sum_r t_r) x'
  *   TRIG        d_x' = sum_r (d_sin f_cos - d_cos f_sin) w_r + (sum_r t_r) x'
- *   RELU        d_x' = sum_r d_f / sqrt(m) w_r           where the feature is above its least */
+ *   RELU        d_x' = sum_r d_f / sqrt(m) w_r           where the feature is above its least
+ *   TAYLOR      d_x'_a = d_f_a + sum_b d_f_ab x'_b       and sqrt(2) d_f_aa x'_a */
+
+static void through_taylor(const struct engine *g, const struct config *c, float *d_x,
+                           const float *d_f, const float *f, int rows)
+{
+    const int m = features_count(c), dh = c->dh;
+    const float by = input_scale(c), root = sqrtf(2);
+
+#pragma omp parallel for num_threads(team_for(g->threads, (double)rows *m))
+    for (int i = 0; i < rows; i++) {
+        const float *const own = f + (ptrdiff_t)i * m + 1, *const d = d_f + (ptrdiff_t)i * m + 1;
+        const float *pair = d + dh;
+        float *const to = d_x + (ptrdiff_t)i * dh;
+        for (int a = 0; a < dh; a++) {
+            to[a] = by * d[a];
+            for (int b = 0; b < a; b++, pair++) {
+                to[a] += by * *pair * own[b];
+                to[b] += by * *pair * own[a];
+            }
+            to[a] += by * root * *pair++ * own[a];
+        }
+    }
+}
 
 /* d_f becomes t; d_x its part that does not involve the directions. */
 static void through_exp(const struct engine *g, const struct config *c, float *d_x, float *d_f,
@@ -313,6 +361,10 @@ static void through_relu(const struct engine *g, const struct config *c, float *
 void features_backward(const struct engine *g, const struct config *c, const struct directions *of,
                        float *d_x, float *d_f, const float *f, const float *x, int rows)
 {
+    if (is_taylor(c)) {
+        through_taylor(g, c, d_x, d_f, f, rows);
+        return;
+    }
     if (!is_random(c)) {
         g->ops.act_grad(&(struct act_grad){.kind = ACT_ELU1,
                                            .d_x = d_x,

@@ -232,6 +232,7 @@ struct sublayer_kind;
 struct content;
 enum feature_map {
     FEATURES_NONE,
+    FEATURES_TAYLOR,
     FEATURES_ELU,
     FEATURES_EXP,
     FEATURES_COSH,

@@ -17,7 +17,7 @@
     X(kerple) X(tupe) X(deberta) X(tener) X(gaussian) X(hardcoded) X(freq) X(floater) \
     X(complex) X(recent)
 #define MIXERS(X) \
-    X(linear_elu) X(favor) X(favor_hyp) X(favor_trig) X(favor_relu) X(aan) X(synth_dense) \
+    X(linear_elu) X(based) X(favor) X(favor_hyp) X(favor_trig) X(favor_relu) X(aan) X(synth_dense) \
     X(synth_random) X(retnet) X(lightning) X(gla) X(mamba) X(mamba2) X(deltanet) X(gdn) X(kda) \
     X(gdn2) X(pgdn) X(pkda) X(gsa) X(comba) X(deltaproduct) X(gated_deltaproduct) X(mlstm) \
     X(hgrn2) X(rwkv6) X(rwkv7) X(mingru) X(rglru) X(mla) X(linformer) X(mca) X(tree) X(nystrom) X(pooling) X(etc) X(isab) \
