@@ -69,6 +69,7 @@ Test(plot_strips, what_has_no_room_is_said)
     make_cases(&r, 15, true);
     struct plot p = must_plot(r.path, "samples");
     cr_expect_eq(p.columns.n, 12);
+    HAS(PRINTED(f, plot_print_csv(f, &p)), "\n3,2,"); /* three abreast */
     HAS(p.why, "15");
 }
 

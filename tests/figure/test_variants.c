@@ -54,6 +54,7 @@ Test(plot_variants, bars_are_in_order_of_time_on_the_fastest_backend)
     struct plot p = plot_of(&r, "variants");
     cr_assert_eq(p.columns.n, 2, "a panel a workload");
     cr_assert_eq(p.n, 4, "a bar a variant");
+    HAS(PRINTED(f, plot_print_csv(f, &p)), "\n0,1,"); /* two abreast */
     const int layer = strcmp(p.columns.v[0].text, "layer") != 0;
     const struct plot_point *const first = bar(&p, layer, 0), *const second = bar(&p, layer, 1);
     char label[PLOT_TEXT];

@@ -20,7 +20,7 @@ struct crew {
     struct plan plan;
     struct bench_case bcase[MAX_CASES];
     struct result result[MAX_CASES];
-    int n, samples;
+    int n, samples, references; /* references: made by processes of their own */
     volatile int stop;
     char warnings[2000];
     double memory_bytes, patience_s;
@@ -59,6 +59,15 @@ static enum status on_sample(void *arg, const struct result *r, const struct sam
     return OK;
 }
 
+/* Placing is expected to take a while. */
+static double on_wait(void *arg, const struct bench_case *bc, enum group_wait what)
+{
+    struct crew *c = arg;
+
+    c->references += what == WAIT_REFERENCE;
+    return what == WAIT_PLACE ? 0.2 : 0;
+}
+
 static void on_warning(void *arg, const char *text)
 {
     struct crew *c = arg;
@@ -69,7 +78,8 @@ static void on_warning(void *arg, const char *text)
 
 static enum status run_crew(struct crew *c, const char *manners)
 {
-    struct group_hooks hooks = {.sample = on_sample, .warn = on_warning, .arg = c};
+    struct group_hooks hooks = {
+        .sample = on_sample, .warn = on_warning, .waits = on_wait, .arg = c};
     const struct bench_case *cases[MAX_CASES];
 
     setenv(FAKE_PLAN, manners, 1);
@@ -141,7 +151,7 @@ static struct manner manners[] = {
     {"absent", ROW_SKIPPED, "not on this machine", false},
     {"cpu", ROW_FAILED, "the child sees another CPU than its parent  -> use --isolate fork", false},
     {"garble", ROW_FAILED, "child process answered \"smaple 1\"", false},
-    {"mute", ROW_TIMEOUT, "is silent for 1 s", false},
+    {"mute", ROW_TIMEOUT, "is silent for 2 s", false},
     {"stop-block", ROW_TIMEOUT, "is silent for 1 s", false},
     {"segv-open", ROW_FAILED, "killed by SIGSEGV", false},
     {"segv-place", ROW_FAILED, "killed by SIGSEGV", false},
@@ -222,6 +232,7 @@ Test(group, parts_share_a_case)
     c.memory_bytes = 2500;
     cr_expect_eq(run_crew(&c, ""), OK);
     expect_fine_but(&c, "", NULL);
+    cr_expect_eq(c.references, 0, "the cases on ref make those of the others");
     for (int i = 1; i < c.n; i++) { /* each is paired with the first by its rounds */
         const int part = (int)(c.result[i].samples[0].round / 1000000);
         int pairs = 0;

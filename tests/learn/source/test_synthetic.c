@@ -52,13 +52,16 @@ Test(synthetic, symbols_repeat_as_often_as_they_should)
 {
     enum { N = 200000 };
     static uint8_t x[N], again[N], other[N];
-    const struct synthetic s = parsed("copy:lag=5,alphabet=4,p=0.6");
+    const struct synthetic s = parsed("copy:lag=5,alphabet=4,p=0.6"),
+                           next = parsed("copy:lag=5,alphabet=4,p=0.6,seed=1");
     int repeats = 0, seen[4] = {0}, same = 0;
 
     synthetic_fill(&s, SPLIT_TRAIN, x, N);
     synthetic_fill(&s, SPLIT_TRAIN, again, N);
     synthetic_fill(&s, SPLIT_VALID, other, N);
     cr_assert_eq(memcmp(x, again, N), 0);
+    synthetic_fill(&next, SPLIT_TRAIN, again, N);
+    cr_expect(memcmp(again, other, N) != 0, "a seed trains on what another validates with");
     for (int t = 5; t < N; t++) {
         repeats += x[t] == x[t - 5];
         seen[x[t]]++;
