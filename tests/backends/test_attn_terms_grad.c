@@ -8,8 +8,6 @@
 #include "tests/support/finite.h"
 #include "tests/support/kernel/attn_terms.h"
 
-#include <criterion/parameterized.h>
-
 /* ---- operands and gradients ----------------------------------------------------------------- */
 
 /* An operand, its gradient, and the bound of one pair's contribution to it. */

@@ -4,7 +4,6 @@
  * which attention implementation runs, and the message if there is none. */
 #include "tests/support/kernel/simd.h"
 #include "tests/support/open_engine.h"
-#include "variants/backends/backend.h"
 
 #include <dirent.h>
 #include <omp.h>

@@ -9,8 +9,6 @@
 #include "variants/base/cpu.h"
 #include "variants/base/rng.h"
 
-#include <criterion/criterion.h>
-
 #if !defined(__aarch64__)
 #include "tests/support/kernel/emulate_dot4_x86.h"
 #endif

@@ -7,8 +7,6 @@
 #include "tests/support/open_engine.h"
 #include "variants/base/elem.h"
 
-#include <criterion/criterion.h>
-
 enum { HALVES = 1 << 16, FEW = 5 };
 
 static bool can(int b, enum elem elem)

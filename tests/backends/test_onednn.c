@@ -5,7 +5,6 @@
  * it uses the existing threads. */
 #include "tests/support/kernel/attn_case.h"
 #include "tests/support/kernel/fenced.h"
-#include "variants/backends/backend.h"
 #if HAVE_ONEDNN
 #include "variants/backends/onednn/compat.h"
 #endif

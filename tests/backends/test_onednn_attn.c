@@ -3,7 +3,6 @@
  * Each of oneDNN's implementations of attention by its name, against the reference: its results,
  * what it declines, and which one is chosen. */
 #include "tests/support/kernel/attn_case.h"
-#include "variants/backends/backend.h"
 
 #if HAVE_ONEDNN
 #include "variants/backends/onednn/compat.h"

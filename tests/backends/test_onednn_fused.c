@@ -5,7 +5,6 @@
 #include "tests/support/kernel/attn_case.h"
 #include "tests/support/kernel/by_weights.h"
 #include "tests/support/kernel/fenced.h"
-#include "variants/backends/backend.h"
 
 #include <omp.h>
 

@@ -3,7 +3,6 @@
  * oneDNN's own limit of x86-64's instructions holds, and the rows say so. */
 #include "tests/support/kernel/attn_case.h"
 #include "tests/support/kernel/fenced.h"
-#include "variants/backends/backend.h"
 
 #if HAVE_ONEDNN
 

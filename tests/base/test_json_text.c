@@ -5,7 +5,6 @@
 #include "tests/support/sanitized.h"
 #include "variants/base/json_text.h"
 
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
  *
  * What stands on a line of a terminal, and messages that are one line whatever they name. */
 #include "tests/support/failure.h"
-#include "variants/base/base.h"
 #include "variants/base/printable.h"
 
 Test(printable, characters_that_stand)

@@ -4,7 +4,6 @@
  * moments. All draws are seeded, so a bound that holds once holds always; bounds are five standard
  * deviations of the estimator (a fair seed fails one in 1.7 million). */
 #include "tests/support/kept.h"
-#include "variants/base/base.h"
 #include "variants/base/cpu.h"
 #include "variants/base/rng.h"
 

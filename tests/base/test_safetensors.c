@@ -4,13 +4,11 @@
  * and numbers in metadata are read strictly. Hostile files have their own suite. */
 #include "tests/support/loaded.h"
 #include "tests/support/tmp_folder.h"
-#include "variants/base/safetensors.h"
 
 #include <glob.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 TestSuite(safetensors, .init = folder_make, .fini = folder_remove);
 

@@ -6,7 +6,6 @@
 #include "variants/base/safetensors.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const char name[] = "g.safetensors";
 static char path[FILE_PATH];

@@ -6,7 +6,6 @@
 #include "tests/support/every_backend.h"
 
 #include <dirent.h>
-#include <unistd.h>
 
 enum { FILES_MAX = 512, FILES_AT_LEAST = 290 };
 static const char golden[] = "tests/golden";

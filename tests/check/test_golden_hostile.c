@@ -9,9 +9,6 @@
 #include "tests/support/loaded.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/support/words.h"
-#include "variants/variant.h"
-
-#include <criterion/parameterized.h>
 
 static void ignore(void *arg, const struct verdict *v) { (void)arg, (void)v; }
 

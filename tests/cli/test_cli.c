@@ -6,7 +6,6 @@
 #include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
-#include "variants/variant.h"
 
 TestSuite(cli, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -4,11 +4,9 @@
  * models. */
 #include "tests/support/edited_file.h"
 #include "tests/support/kernel/simd.h"
-#include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
-#include "variants/base/safetensors.h"
 
 TestSuite(bad_files, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -4,7 +4,6 @@
 #include "harness/command/check/finding.h"
 #include "harness/util/text_table.h"
 #include "tests/support/pty.h"
-#include "variants/backends/backend.h"
 
 TestSuite(check_cases, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -6,8 +6,6 @@
 #include "harness/figure/figure.h"
 #include "tests/support/command_line.h"
 #include "tests/support/pty.h"
-#include "variants/backends/backend.h"
-#include "variants/model/config/choices.h"
 
 #include <ctype.h>
 

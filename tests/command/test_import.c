@@ -4,7 +4,6 @@
  * their folders, and faults of theirs as exit codes. */
 #include "harness/util/lock.h"
 #include "tests/support/loaded.h"
-#include "tests/support/program.h"
 #include "tests/support/published_folder.h"
 #include "tests/support/tiny_tokenizer.h"
 #include "tests/table/must_rows.h"

@@ -6,9 +6,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 
-#include <criterion/criterion.h>
 #include <signal.h>
-#include <unistd.h>
 
 TestSuite(outside_process, .init = folder_make, .fini = folder_remove, .timeout = 900);
 

@@ -6,7 +6,6 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
-#include "tests/support/words.h"
 #include "tests/table/must_rows.h"
 #include "variants/base/rng.h"
 

@@ -3,7 +3,6 @@
  * Verdicts of real trainings whose truth is known: 20 draws of the baseline with other seeds are
  * not shown to differ, and the baseline with its positions off is worse. Models of a few thousand
  * parameters, on a text that repeats what stood two symbols back. */
-#include "harness/learn/train/train.h"
 #include "harness/measure/study_verdict.h"
 #include "tests/support/command_line.h"
 #include "tests/support/failure.h"

@@ -8,8 +8,6 @@
 #include "tests/support/loaded.h"
 #include "tests/support/words.h"
 
-#include "variants/base/safetensors.h"
-
 #include <dirent.h>
 #include <signal.h>
 #include <sys/stat.h>

@@ -3,12 +3,10 @@
  * Every way to place, isolate and choose cases; cases that cannot run; rows that are run again. */
 #include "tests/support/each.h"
 #include "tests/support/kernel/simd.h"
-#include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
 #include "tests/util/compared.h"
-#include "variants/backends/backend.h"
 #include <sched.h>
 #include <time.h>
 

@@ -3,7 +3,6 @@
  * A run with known rows in each format: what its reader looks for is there, with the right numbers
  * and units, and nothing has a time that was not measured. */
 #include "tests/support/json.h"
-#include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 #include "tests/support/words.h"
 #include "tests/table/must_rows.h"

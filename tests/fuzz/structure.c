@@ -70,37 +70,14 @@ static size_t replace(uint8_t *data, size_t size, size_t most, struct span word,
 
 static size_t change_word(uint8_t *data, size_t size, size_t most, size_t header, uint64_t *state)
 {
-    static const char *const texts[] = {"0",
-                                        "1",
-                                        "2",
-                                        "3",
-                                        "-1",
-                                        "7",
-                                        "16",
-                                        "64",
-                                        "1000",
-                                        "65536",
-                                        "1048576",
-                                        "nan",
-                                        "inf",
-                                        "-inf",
-                                        "1e39",
-                                        "1e-45",
-                                        "2147483647",
-                                        "0.5",
-                                        "-2147483648",
-                                        "none",
-                                        "true",
-                                        "",
-                                        "layer",
-                                        "post",
-                                        "4294967296",
-                                        "sandwich",
-                                        "9223372036854775807",
-                                        "xl",
-                                        "rope",
-                                        "linear",
-                                        "window=3"};
+    /* clang-format off */
+    static const char *const texts[] = {
+        "0", "1", "2", "3", "-1", "7", "16", "64", "1000", "65536", "1048576", "nan", "inf",
+        "-inf", "1e39", "1e-45", "2147483647", "0.5", "-2147483648", "none", "true", "", "layer",
+        "post", "4294967296", "sandwich", "9223372036854775807", "xl", "rope", "linear",
+        "window=3",
+    };
+    /* clang-format on */
     struct span *v = malloc(WORDS * sizeof(*v));
     CHECK(v != NULL);
     const int n = list_words(v, (const char *)data + PREFIX, header);

@@ -2,7 +2,6 @@
  *
  * Words in clusters: probabilities from their definition, gradients by finite differences in every
  * variant, what is refused, and memory that begins with zeros. */
-#include "tests/support/each.h"
 #include "tests/support/trained.h"
 #include "variants/model/content/content.h"
 

@@ -2,7 +2,6 @@
  *
  * What can be chosen of a model. That choices are the same in options, files and tables is tested
  * with these (tests/plan/test_choices.c). */
-#include "variants/model/config/choices.h"
 #include "variants/model/lm/lm.h"
 
 #include <criterion/criterion.h>

@@ -3,7 +3,6 @@
  * What lm_backward calls complete stays as it is: the gradients that it names while it runs are
  * those at its end, to the bit, for every variant that is trained. */
 #include "tests/support/trained.h"
-#include "tests/support/trains.h"
 
 struct watched {
     struct params *p;

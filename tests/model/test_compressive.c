@@ -6,7 +6,6 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
-#include "tests/support/set_choice.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/parts/mem.h"
 

@@ -6,7 +6,6 @@
  * (test_properties.c). */
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
-#include "variants/model/config/settings.h"
 
 enum { T = 30, BATCH = 2, VOCAB = 11, DH = 6, HEADS = 4, KV_HEADS = 2, LAYERS = 2 };
 enum { ROW = LAYERS * 2 * KV_HEADS * DH }; /* a key and a value of every layer */

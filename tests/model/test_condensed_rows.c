@@ -6,7 +6,6 @@
 #include "tests/support/alone.h"
 #include "tests/support/named.h"
 #include "tests/support/set_choice.h"
-#include "variants/parts/parts.h"
 
 enum { D = 4, MOST = 29 };
 

@@ -5,8 +5,6 @@
 #include "tests/support/failure.h"
 #include "variants/model/config/keys.h"
 #include "variants/parts/collab.h"
-#include "variants/parts/parts.h"
-#include "variants/variant.h"
 
 #include <limits.h>
 

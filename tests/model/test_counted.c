@@ -3,7 +3,6 @@
  * FLOP of every variant of the registry, counted as it runs: products by an operation that counts
  * what it multiplies, attention pair by pair by the rule of visibility; and bytes of its operands. */
 #include "tests/support/model.h"
-#include "variants/model/attention/around.h"
 
 enum { B = 2, L = 7, MOST_MEM = 5 };
 

@@ -6,7 +6,6 @@
 #include "harness/plan/plan.h"
 #include "tests/support/command_line.h"
 #include "tests/support/kernel/ffn_case.h"
-#include "tests/support/set_choice.h"
 #include "variants/parts/dextra.h"
 
 /* A map with its parameters and work space in an arena that starts as NaN. */

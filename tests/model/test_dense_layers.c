@@ -2,11 +2,8 @@
  *
  * Layers without experts: with all of them a model is the one without experts; tensors and FLOP of a
  * model with some; texts. Derivatives: test_grad_lm.c; backends, files: test_ffn_model.c. */
-#include "tests/support/set_choice.h"
 #include "tests/support/trained.h"
-#include "variants/model/config/choices.h"
 #include "variants/model/layers/dense_layers.h"
-#include "variants/parts/parts.h"
 
 static struct config with_experts(int N)
 {

@@ -6,7 +6,6 @@
 #include "tests/support/failure.h"
 #include "tests/support/pairs.h"
 #include "variants/model/config/exclusions.h"
-#include "variants/model/config/settings.h"
 #include "variants/model/lm/drive.h"
 
 static const char tracked[] = "tests/model/exclusions.txt";

@@ -4,7 +4,6 @@
  * by differences: tests/model/test_grad_lm.c, cuts of a text: test_lm.c; golden files compare the
  * numbers. */
 #include "tests/support/kernel/token_masks.h"
-#include "tests/support/model.h"
 #include "variants/model/lm/feedback.h"
 
 enum { LAYERS = 3, ROWS = 40 };

@@ -3,10 +3,8 @@
  * Whole models backward on the reference: every parameter of every variant, wiring, gate and
  * position scheme is compared with finite differences of the loss, with memory from an earlier
  * segment where there is one. */
-#include "tests/support/each.h"
 #include "tests/support/trained.h"
 #include "variants/model/content/content.h"
-#include "variants/parts/parts.h"
 
 /* Spans between two distances: at either a key appears or is whole. */
 static void between_distances(const struct params *p)

@@ -3,7 +3,6 @@
  * Guided heads: the gradient is that of the definition, for every pattern, with memory, masks and
  * terms of scores, and nothing else changes; patterns that a model cannot see are refused. */
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/config/settings.h"
 
 #include "tests/support/trained.h"
 

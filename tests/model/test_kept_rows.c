@@ -2,9 +2,7 @@
  *
  * How many rows a layer remembers: all that a later query may see by its windows and masks, no more
  * where these are of distances, and with them the same numbers as with the whole text. */
-#include "tests/support/each.h"
 #include "tests/support/model.h"
-#include "variants/model/attention/around.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
 

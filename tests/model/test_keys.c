@@ -8,11 +8,8 @@
 #include "tests/support/tmp_folder.h"
 #include "variants/model/attention/around.h"
 #include "variants/model/checkpoint/checkpoint.h"
-#include "variants/model/config/choices.h"
 #include "variants/model/config/keys.h"
-#include "variants/model/config/settings.h"
 #include "variants/parts/latent.h"
-#include "variants/parts/parts.h"
 
 TestSuite(keys, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -6,7 +6,6 @@
  */
 #include "tests/support/model.h"
 #include "tests/support/named.h"
-#include "tests/support/sanitized.h"
 #include "variants/model/attention/sublayer_attention.h"
 
 enum { TEXT = 26 };

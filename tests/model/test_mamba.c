@@ -4,7 +4,6 @@
  * carried on, on every backend; gradients against finite differences; sizes and initial values. */
 #include "tests/support/bound_layer.h"
 #include "tests/support/loaded.h"
-#include "variants/model/config/settings.h"
 
 /* Channels and numbers of a state are no whole vectors, and channels more than one block. */
 enum { B = 2, L = 11, D = 12, H = 3, INNER = 3 * 49, STATES = 16, RANK = 5, TAPS = 4 };

@@ -3,7 +3,6 @@
  * The list of a model's tensors: shapes and names as declared, values a function of seed and name
  * alone. */
 #include "tests/support/loaded.h"
-#include "variants/variant.h"
 
 Test(params, keep_names_shapes_and_order)
 {

@@ -4,9 +4,7 @@
  * every backend, rows that do not depend on what follows, lengths that leave no pool at all,
  * invalid orders. */
 #include "tests/support/alone.h"
-#include "tests/support/in_double.h"
 #include "tests/support/kernel/ffn_case.h"
-#include "variants/parts/parts.h"
 
 enum { B = 2, MOST = 21 };
 

@@ -7,8 +7,6 @@
 #include "tests/support/kernel/simd.h"
 #include "tests/support/model.h"
 #include "tests/support/property.h"
-#include "tests/support/sanitized.h"
-#include "variants/model/attention/around.h"
 
 enum { LONGEST = 131, V = 11 };
 

@@ -4,7 +4,6 @@
  * length, it can be set and forgotten, and neither it nor the work of a token grows. */
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
-#include "variants/model/config/choices.h"
 
 enum { TEXT = 75, V = 11 };
 

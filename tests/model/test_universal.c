@@ -4,7 +4,6 @@
  * of states, against the equations in double; the number of steps; halting at once, or never. */
 #include "tests/support/by_hand.h"
 #include "tests/support/kernel/universal_case.h"
-#include "tests/support/set_choice.h"
 
 enum { B = 2 };
 

@@ -6,8 +6,6 @@
 #include "tests/support/kernel/token_masks.h"
 #include "variants/parts/dropout.h"
 
-#include <criterion/criterion.h>
-
 enum { N = 50001 }; /* no multiple of four, and large enough for several threads */
 
 static const struct dropout quarter = {.p = 0.25f, .seed = 5, .step = 17, .layer = 3};

@@ -4,7 +4,6 @@
  * backend, every gradient of the reference against finite differences, every backend's against the
  * reference's; keeping for training changes nothing; costs and configurations. */
 #include "tests/support/kernel/ffn_case.h"
-#include "tests/support/set_choice.h"
 
 /* Of a config with any kind: with and without biases, with swish's beta and without. */
 static struct config form_of(const struct ffn *ffn, int form, int D, int F)

@@ -3,7 +3,6 @@
  * Product-key memory against all pairs of keys in double, gradients of the reference against finite
  * differences, every backend against the reference, equal scores, costs and configurations. */
 #include "tests/support/kernel/ffn_case.h"
-#include "tests/support/set_choice.h"
 
 enum { D = 6, ROWS = 4, MOST_KEYS = 7 };
 

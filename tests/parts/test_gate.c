@@ -4,8 +4,6 @@
  * equations: tests/check/test_op_cases.c, tests/golden/. */
 #include "tests/support/loaded.h"
 #include "tests/support/set_choice.h"
-#include "variants/parts/parts.h"
-#include "variants/variant.h"
 
 /* `set`: gate_bias, or NULL for the usual one. */
 static void expect_bias(const char *name, const char *set, float want)

@@ -4,7 +4,6 @@
  * gradients of the reference against finite differences, every backend against the reference,
  * routes equal. */
 #include "tests/support/kernel/ffn_case.h"
-#include "tests/support/set_choice.h"
 
 enum { D = 6, F = 9, ROWS = 14, MAX_E = 8 };
 

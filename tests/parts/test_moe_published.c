@@ -5,7 +5,6 @@
  * plain program in double on every backend, gradients of the reference against finite differences,
  * every backend's against the reference's. */
 #include "tests/support/kernel/ffn_case.h"
-#include "tests/support/set_choice.h"
 
 enum { D = 6, F = 9, ROWS = 14, MAX_E = 8 };
 

@@ -5,11 +5,7 @@
  * values, the suites over all variants segments, memories and backends. */
 #include "tests/support/model.h"
 #include "tests/support/named.h"
-#include "tests/support/set_choice.h"
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/parts/parts.h"
-
-#include <criterion/criterion.h>
 
 enum { T = 23, BATCH = 2, VOCAB = 11, H = 3 };
 static const struct extent whole = {BATCH, T, 0};

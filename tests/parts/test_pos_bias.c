@@ -7,7 +7,6 @@
 #include "tests/support/laid.h"
 #include "tests/support/loaded.h"
 #include "tests/support/set_choice.h"
-#include "variants/base/safetensors.h"
 #include "variants/model/optimise/optimizer.h"
 
 /* ---- slopes of ALiBi ----------------------------------------------------------------------- */

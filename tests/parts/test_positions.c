@@ -10,8 +10,6 @@
 #include "tests/support/named.h"
 #include "tests/support/set_choice.h"
 
-#include <criterion/criterion.h>
-
 static const int64_t far[] = {0, 1, 77, 127, 128, 129, 4095, 4096, 65535, 65536};
 enum { FARTHEST = 65536 };
 

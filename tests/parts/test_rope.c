@@ -4,8 +4,6 @@
  * threads, and backward. Scalings and far positions: test_rope_far.c. That models stream, with keys
  * remembered and with hidden states: tests/model/test_lm.c, test_properties.c. */
 #include "tests/support/model.h"
-#include "tests/support/set_choice.h"
-#include "variants/parts/parts.h"
 
 #include <complex.h>
 

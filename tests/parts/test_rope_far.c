@@ -4,7 +4,6 @@
  * the equations in double: every backend rotates by this code, so none of them can judge it. */
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/set_choice.h"
-#include "variants/parts/parts.h"
 
 #include <complex.h>
 

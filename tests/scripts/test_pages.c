@@ -7,7 +7,6 @@
 #include "harness/table/record.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
-#include "variants/variant.h"
 
 #include <ctype.h>
 #include <glob.h>

@@ -10,8 +10,6 @@
 #include "variants/backends/recur.h"
 #include "variants/steps/mix.h"
 
-#include <criterion/criterion.h>
-
 enum { B = 2, L = 7, D = 12, ROWS = B * L };
 
 /* ---- lists of one kind ----------------------------------------------------------------------- */

@@ -8,7 +8,6 @@
 #include "gradients.h"
 #include "in_double.h"
 #include "model.h"
-#include "tests/support/kernel/fenced.h"
 
 struct bound {
     struct alone l;

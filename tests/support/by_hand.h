@@ -10,8 +10,6 @@
 #include "variants/model/layers/sublayer_list.h"
 #include "variants/parts/features.h"
 
-#include <criterion/criterion.h>
-
 struct layer {
     const struct config *c;
     const struct params *p;

@@ -2,7 +2,6 @@
  *
  * See command_line.h. */
 #include "command_line.h"
-#include "kept.h"
 #include "program.h"
 
 #include <stdarg.h>

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "kept.h"
-#include "variants/base/base.h"
 
 #include <criterion/criterion.h>
 

@@ -14,8 +14,6 @@
 #include "kept.h"
 #include "sanitized.h"
 
-#include <criterion/criterion.h>
-
 #define FINITE_STEP 0x1p-8
 /* The usual build judges the numbers; under sanitizers one direction runs all code. */
 enum { DIRECTIONS = SANITIZED ? 1 : 3, DIRECTION_ENTRIES = 48, STEPS_ASIDE = 5 };

@@ -5,8 +5,6 @@
 
 #include "tmp_folder.h"
 
-#include <criterion/criterion.h>
-
 enum { MADE_MOST = 1 << 17 };
 struct made {
     unsigned char bytes[MADE_MOST];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * See kept.h, failure.h for the one error, and tmp_folder.h for the one folder. */
-#include "kept.h"
 #include "tmp_folder.h"
 
 #include <stdarg.h>

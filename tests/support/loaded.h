@@ -5,7 +5,6 @@
 #pragma once
 
 #include "failure.h"
-#include "variants/base/safetensors.h"
 #include "variants/model/import/weights.h"
 #include "variants/model/lm/lm.h"
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "each.h"
-#include "kept.h"
 #include "open_engine.h"
 #include "sanitized.h"
 #include "set_choice.h"
@@ -14,7 +13,6 @@
 #include "variants/model/config/keys.h"
 #include "variants/model/lm/depth.h"
 #include "variants/model/lm/lm.h"
-#include "variants/parts/parts.h"
 
 static inline bool ends_in(const char *name, const char *end)
 {

@@ -6,7 +6,6 @@
 #include "command_line.h"
 #include "failure.h"
 #include "harness/learn/train/train_options.h"
-#include "kept.h"
 
 #include <stdarg.h>
 

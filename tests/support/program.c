@@ -13,7 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 /* A program that takes longer hangs, and is killed by SIGALRM. Most tests have less time, and end it
  * first: on a busy machine that one limit decides. */

@@ -5,7 +5,6 @@
 
 #include "failure.h"
 #include "harness/table/samples.h"
-#include "kept.h"
 
 /* zst where this build has it. */
 static inline enum raw best_raw(void)

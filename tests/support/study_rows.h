@@ -6,8 +6,6 @@
 #include "failure.h"
 #include "harness/measure/study_verdict.h"
 
-#include <criterion/criterion.h>
-
 enum { ROWS_MAX = 256 };
 
 struct table_of_rows {

@@ -7,7 +7,6 @@
 
 #include "failure.h"
 #include "harness/util/fileio.h"
-#include "kept.h"
 
 #include <sys/statvfs.h>
 #include <unistd.h>

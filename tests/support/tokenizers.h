@@ -6,7 +6,6 @@
 
 #include "failure.h"
 #include "harness/tokens/tokenizer.h"
-#include "kept.h"
 
 static inline struct tokenizer *must_open(const char *path)
 {

@@ -7,7 +7,6 @@
 
 #include "gradients.h"
 #include "model.h"
-#include "open_engine.h"
 #include "trains.h"
 #include "variants/model/lm/exit.h"
 #include "variants/parts/ffn/moe.h"

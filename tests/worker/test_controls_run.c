@@ -2,7 +2,6 @@
  *
  * One layer of each variant, run beside one of its control: the plan leaves out those that compute
  * the same, and only those. */
-#include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"
 #include "variants/model/config/control.h"

@@ -2,7 +2,6 @@
  *
  * Cases bound in this process: counting and placing agree in every part; sizes by their closed
  * forms; and a run leaves everything unchanged. */
-#include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
 #include "tests/support/kernel/simd.h"

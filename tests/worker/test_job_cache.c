@@ -2,7 +2,6 @@
  *
  * What a model must keep from token to token (the column cache_bytes), by formulas of its kinds of
  * memory; and that the memory of a case has the bytes that its closed form says. */
-#include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"
 

@@ -3,7 +3,6 @@
  * Cases with a backward pass, bound in this process: sizes, costs, repeated runs that are
  * identical, every backend's gradients against the reference's, and a check that detects wrong
  * gradients. */
-#include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 #include "tests/support/every_backend.h"
 #include "tests/support/kernel/simd.h"

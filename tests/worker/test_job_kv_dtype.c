@@ -3,7 +3,6 @@
  * Cases whose cached keys and values are narrower than f32: what is stored, what is computed, and
  * who cannot. */
 #include "beside_ref.h"
-#include "harness/worker/job.h"
 #include "tests/support/every_backend.h"
 
 enum { KV_TYPES = 3 }; /* f32, bf16, q8 */

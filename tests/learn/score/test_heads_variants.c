@@ -7,7 +7,6 @@
 #include "tests/support/model.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/util/compared.h"
-#include "variants/parts/parts.h"
 
 TestSuite(heads_variants, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -3,7 +3,6 @@
  * Training: one step against its equations, continuation to the same bits, any number of
  * threads to the same numbers, and files that describe themselves. */
 #include "harness/learn/score/score.h"
-#include "harness/learn/train/train.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"

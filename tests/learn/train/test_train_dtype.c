@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Training in mixed precision: what is rounded, what stays f32, and who cannot. */
-#include "harness/learn/train/train.h"
 #include "tests/support/failure.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"

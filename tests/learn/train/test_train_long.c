@@ -3,7 +3,6 @@
  * Training over hundreds of steps at small sizes: threads, continuation, dropout, and that a
  * trained model scores the same on every backend. */
 #include "harness/learn/score/score.h"
-#include "harness/learn/train/train.h"
 #include "tests/support/command_line.h"
 #include "tests/support/loaded.h"
 #include "tests/support/open_trainer.h"
@@ -11,8 +10,6 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/support/trains.h"
-
-#include "variants/base/safetensors.h"
 
 TestSuite(train_long, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

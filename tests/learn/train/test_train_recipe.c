@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a training may do differently: how weights begin, the loss, the optimiser. */
-#include "harness/learn/train/train.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/property.h"
 #include "tests/support/tmp_folder.h"

@@ -2,7 +2,6 @@
  *
  * The files of a training: which of two states belongs to a checkpoint, older files, and what is
  * refused, with the file and the key named. */
-#include "harness/learn/train/train.h"
 #include "tests/support/command_line.h"
 #include "tests/support/edited_file.h"
 #include "tests/support/loaded.h"

@@ -6,7 +6,6 @@
 
 #include "tests/support/gguf_file.h"
 #include "tests/support/json.h"
-#include "tests/support/tmp_folder.h"
 
 TestSuite(gguf_model, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * The scaling of rotary frequencies that a GGUF file has as divisors. */
-#include "tests/support/failure.h"
 #include "tests/support/json.h"
 #include "variants/model/import/gguf_rope.h"
 

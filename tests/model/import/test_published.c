@@ -6,8 +6,6 @@
 #include "tests/support/loaded.h"
 #include "tests/support/published_folder.h"
 
-#include <unistd.h>
-
 TestSuite(published, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 /* What names itself may not obey a terminal. */

@@ -5,9 +5,7 @@
  * test the equations. */
 #include "tests/support/model.h"
 #include "tests/support/named.h"
-#include "variants/model/attention/around.h"
 #include "variants/model/attention/head_capsules.h"
-#include "variants/parts/parts.h"
 
 enum { TEXT = 21, SEGMENT = 7, MEMORY = 14 };
 

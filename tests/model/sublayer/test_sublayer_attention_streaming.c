@@ -5,7 +5,6 @@
  * file. */
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
-#include "variants/model/config/settings.h"
 
 enum { T = 40, BATCH = 2, VOCAB = 11, SINKS = 2, WINDOW = 7, KEPT = SINKS + WINDOW - 1 };
 

@@ -9,13 +9,9 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/gradients.h"
 #include "tests/support/in_double.h"
-#include "tests/support/kernel/fenced.h"
 #include "tests/support/model.h"
 #include "variants/parts/dropout.h"
 #include "variants/parts/ffn/moe.h"
-#include "variants/parts/parts.h"
-
-#include <criterion/parameterized.h>
 
 struct ffn_case {
     struct engine g;

@@ -7,8 +7,6 @@
 #include "tests/support/sanitized.h"
 #include "variants/base/rng.h"
 
-#include <criterion/criterion.h>
-
 static inline void expect_answers(int try_bytes(const uint8_t *, size_t), int calls)
 {
     enum { WORDS = 64 };
