@@ -196,7 +196,7 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .timeo
     struct rows memory = must_read("r/latest", TABLE_MEMORY);
     struct rows perplexity = must_read("r/latest", TABLE_PERPLEXITY);
     const struct latency_row *row = latency.row;
-    cr_assert_eq(latency.n, count_in(listed.out.data, "\n") - 1);
+    cr_assert_eq((int)latency.n, count_in(listed.out.data, "\n") - 1);
     cr_assert_eq(memory.n, latency.n);
     cr_expect_eq(perplexity.n, 0, "no checkpoint, no text");
     for (size_t i = 0; i < latency.n; i++) {
