@@ -43,9 +43,7 @@ static const char *tiny_gguf(const struct said *s)
         tokens[259] = tokens[258];
     if (s->digits)
         tokens[257] = "12";
-    put(&m, "GGUF", 4);
-    put_number(&m, 3, 4), put_number(&m, 0, 8);
-    put_number(&m, 4 + (uint64_t)s->merges + 4 * (uint64_t)s->front + s->begin + s->behind, 8);
+    put_begin(&m, 0, 4 + s->merges + 4 * s->front + s->begin + s->behind);
     put_key(&m, KEY "model", TEXT), put_text(&m, s->model);
     put_key(&m, KEY "pre", TEXT), put_text(&m, s->pre);
     put_texts(&m, KEY "tokens", tokens, TOKENS);

@@ -104,8 +104,7 @@ static const char *write_file(bool scored, const struct change *c)
     char key[96];
     int keys = 2;
 
-    put(&m, "GGUF", 4);
-    put_number(&m, 3, 4), put_number(&m, 0, 8), put_number(&m, 0, 8);
+    put_begin(&m, 0, 0);
     put_key(&m, KEY "model", TEXT), put_text(&m, scored ? "llama" : "gpt2");
     put_key(&m, KEY "pre", TEXT), put_text(&m, scored ? "default" : "gpt-2");
     for (int i = 0; i < 4; i++) {

@@ -63,12 +63,8 @@ static const char *file_of(const struct said *s)
     struct made m = {.n = 0};
     char byte[8];
 
-    put(&m, "GGUF", 4);
-    put_number(&m, 3, 4), put_number(&m, 0, 8);
-    put_number(&m,
-               3 + (uint64_t)!s->no_scores + s->no_prefix + s->no_begin + s->squeezes +
-                   (s->name != NULL),
-               8);
+    put_begin(&m, 0,
+              3 + !s->no_scores + s->no_prefix + s->no_begin + s->squeezes + (s->name != NULL));
     if (s->name)
         put_key(&m, "general.name", TEXT), put_text(&m, s->name);
     put_key(&m, KEY "model", TEXT), put_text(&m, "llama");
