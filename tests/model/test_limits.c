@@ -3,6 +3,7 @@
  * Mixers that become a known one where their gates, rates or numbers are set so: the same outputs, on
  * every backend. */
 #include "tests/support/bound_layer.h"
+#include "variants/parts/features.h"
 
 enum { D = 12, H = 2, DK = 4, L = 70 };
 
@@ -90,4 +91,18 @@ TEST_EACH(int *b, limits, are_the_known_mixer, every_backend())
         cr_expect_lt(case_error(own.y, of.y, 2 * L * D), 1, "%s is not %s", limits[i].own,
                      limits[i].of);
     }
+}
+
+/* Numbers that golden files say themselves. */
+Test(limits, based_is_as_published)
+{
+    const struct variant *const v = variant_find("based");
+    int dh = 0, F = 0;
+
+    v->sizes(512, 8, &dh, &F);
+    const struct config c = config_default(v, 512, 8, dh, 64, 1, 17);
+    cr_expect_eq(dh, 16);
+    cr_expect_eq(config_dv(&c), 64);
+    cr_expect_eq(features_count(&c), 1 + 16 + 16 * 17 / 2);
+    cr_expect_float_eq(linear_of(&c)->eps, 1e-6, 1e-12, "%g", (double)linear_of(&c)->eps);
 }
