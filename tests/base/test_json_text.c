@@ -51,8 +51,7 @@ Test(json_text, reads_no_string_that_memory_does_not_hold)
 {
     json_error_t why;
 
-    if (SANITIZED)
-        cr_skip_test("the sanitizers take memory of their own");
+    SKIP_SANITIZED("the sanitizers take memory of their own");
     char *const text = long_text('\\');
     limit_memory(ROOM);
     cr_expect_null(json_read(text, LONG, JSON_DECODE_ANY, &why));
@@ -64,8 +63,7 @@ Test(json_text, reads_no_string_that_memory_does_not_hold)
 
 Test(json_text, writes_no_object_without_its_keys)
 {
-    if (SANITIZED)
-        cr_skip_test("the sanitizers take memory of their own");
+    SKIP_SANITIZED("the sanitizers take memory of their own");
     char *const key = long_text('a');
     json_t *const json = json_object();
     cr_assert_eq(json_object_set_new(json, key, json_integer(1)), 0);

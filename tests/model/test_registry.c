@@ -389,8 +389,7 @@ TEST_EACH(int *which, registry, no_pointer_is_missed, every_number(ARRAY_LEN(poi
     const struct registered *const r = list_of(pointed[*which].noun);
     int tried = 0;
 
-    if (SANITIZED)
-        cr_skip_test("a sanitizer turns signals into exits");
+    SKIP_SANITIZED("a sanitizer turns signals into exits");
     for (const struct entry *x = r->entry; x->word; x++)
         one_part(pointed[*which].at, r->needs, x, &tried);
     cr_expect_gt(tried, 3, "%d", tried);

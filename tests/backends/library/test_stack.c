@@ -147,8 +147,7 @@ static int on_stack(struct call *c, size_t bytes)
 
 Test(library_stack, calls_need_128_kib)
 {
-    if (SANITIZED)
-        cr_skip_test("frames are larger under sanitizers");
+    SKIP_SANITIZED("frames are larger under sanitizers");
     for (int i = 0; ba_backend_name(i); i++)
         for (enum kind kind = 0; kind < KINDS; kind++) {
             struct call got = {.backend = ba_backend_name(i), .kind = kind}, want = got;
