@@ -126,6 +126,9 @@ FAMILIES = {
         linear_key_head_dim=4, linear_value_head_dim=8, num_experts=5, num_experts_per_tok=2,
         moe_intermediate_size=12, shared_expert_intermediate_size=8, mlp_only_layers=[2],
         layer_types=["full_attention", "linear_attention", "full_attention"])),
+    "qwen3_next.none": ("Qwen3NextConfig", dict( # whose layers are all dense
+        LLAMA, head_dim=16, linear_num_key_heads=1, linear_num_value_heads=3, linear_key_head_dim=4,
+        linear_value_head_dim=8, num_experts=0, layer_types=["full_attention", "linear_attention"])),
     "deepseek_v2": ("DeepseekV2Config", dict(
         DEEPSEEK, num_hidden_layers=3, q_lora_rank=14, topk_method="group_limited_greedy",
         n_routed_experts=8, n_group=4, topk_group=2, num_experts_per_tok=3,

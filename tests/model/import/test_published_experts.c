@@ -21,6 +21,8 @@ Test(published_experts, configs)
         {"qwen3_moe_dense", "{'mlp_only_layers':[1,0,3,0],'decoder_sparse_step':1}", NULL},
         {"qwen3_moe_dense", "{'mlp_only_layers':[0,1]}", "layers.3.mlp"},
         {"qwen3_next", "{'num_experts':7}", "tensor \"model.layers.0.mlp.gate.weight\" is"},
+        {"qwen3_next", "{'num_experts':0}", "\"model.layers.0.mlp.gate_proj.weight\" missing"},
+        {"mixtral_stacked", "{'num_local_experts':0}", "num_experts 0 is not"},
         {"qwen3_next", "{'moe_intermediate_size':11}", "experts.0."},
         {"qwen3_moe_normed", "{'num_experts_per_tok':8}", "num_experts_per_tok 8 of 7"},
         {"qwen3_moe_normed", "{'num_experts':6}", "num_local_experts"},

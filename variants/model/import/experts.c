@@ -27,14 +27,15 @@ static void put_act(struct config_json *j, const char *key)
 
 void import_put_experts(struct config_json *j, const struct experts *x)
 {
-    const int count = config_json_whole(j, x->count, x->usual_count, 1, MAX_WIDTH);
+    const int count =
+        config_json_whole(j, x->count, x->usual_count, x->may_lack ? 0 : 1, MAX_WIDTH);
     const int taken = config_json_whole(j, x->taken, x->usual_taken, 1, MAX_WIDTH);
 
-    if (j->st == OK && taken > count)
+    if (j->st == OK && count > 0 && taken > count)
         import_refuse(j, "%s %d of %d  -> use at most that many", x->taken, taken, count);
     config_json_put(j, "ffn", "moe");
-    config_json_put(j, "experts", "%d", count);
-    config_json_put(j, "moe_k", "%d", taken);
+    config_json_put(j, "experts", "%d", max_int(count, 1)); /* of 0 no layer has any */
+    config_json_put(j, "moe_k", "%d", count > 0 ? taken : 1);
     put_act(j, "moe_act");
     config_json_put(j, "moe_norm", "%s", x->norms ? "always" : "never");
     SAY(j, {"aux_coef", "0"}, {"ff_bias", "0"}); /* the first balanced them in training */
@@ -72,13 +73,14 @@ void import_put_sparse_layers(struct config_json *j, int usual_inner)
 {
     const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
     const int step = config_json_whole(j, "decoder_sparse_step", 1, 1, MAX_LAYERS);
+    const bool none = config_json_whole(j, "num_experts", 1, 0, MAX_WIDTH) == 0;
     const json_t *const others = config_json_at(j, "mlp_only_layers");
     bool dense[MAX_LAYERS] = {false};
     const json_t *one;
     size_t i;
 
     for (int l = 0; l < layers; l++)
-        dense[l] = (l + 1) % step != 0;
+        dense[l] = (l + 1) % step != 0 || none;
     if (others && !json_is_array(others))
         config_json_refuse(j, "mlp_only_layers is not a list  -> use a published config");
     json_array_foreach(others, i, one)
@@ -158,8 +160,9 @@ static const struct key_row qwen3_keys[] = {
 static void qwen2_moe(struct config_json *j)
 {
     enum { KV_HEADS = 16, INNER = 5632 };
-    const struct experts experts = {"num_experts", "num_experts_per_tok", 60, 4,
-                                    config_json_flag(j, "norm_topk_prob", false)};
+    const struct experts experts = {
+        "num_experts", "num_experts_per_tok", 60, 4, config_json_flag(j, "norm_topk_prob", false),
+        true};
 
     import_refuse_some_windows(j);
     import_put_sparse_layers(j, INNER);
@@ -173,8 +176,9 @@ static void qwen2_moe(struct config_json *j)
 static void qwen3_moe(struct config_json *j)
 {
     enum { KV_HEADS = 4, INNER = 6144 };
-    const struct experts experts = {"num_experts", "num_experts_per_tok", 128, 8,
-                                    config_json_flag(j, "norm_topk_prob", false)};
+    const struct experts experts = {
+        "num_experts", "num_experts_per_tok", 128, 8, config_json_flag(j, "norm_topk_prob", false),
+        true};
 
     import_refuse_some_windows(j);
     import_put_sparse_layers(j, INNER);

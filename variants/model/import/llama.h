@@ -79,6 +79,7 @@ struct experts {
     const char *count, *taken;
     int usual_count, usual_taken; /* REQUIRED = none */
     bool norms;
+    bool may_lack; /* 0 of them: every layer is dense (import_put_sparse_layers) */
 };
 void import_put_experts(struct config_json *j, const struct experts *x);
 /* Two names of their number. */

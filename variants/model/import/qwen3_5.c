@@ -164,8 +164,12 @@ static void more(struct config_json *j)
 static void next(struct config_json *j)
 {
     enum { KV_HEADS = 2, COUNT = 512, TAKEN = 10, INNER = 5632 };
-    const struct experts experts = {"num_experts", "num_experts_per_tok", COUNT, TAKEN,
-                                    config_json_flag(j, "norm_topk_prob", true)};
+    const struct experts experts = {"num_experts",
+                                    "num_experts_per_tok",
+                                    COUNT,
+                                    TAKEN,
+                                    config_json_flag(j, "norm_topk_prob", true),
+                                    true};
 
     import_put_sparse_layers(j, INNER);
     put_layers(j, KV_HEADS);
