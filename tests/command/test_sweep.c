@@ -57,9 +57,10 @@ static void expect_latency(const struct latency_row *r)
     cr_expect(r->max_abs_err >= 0 && r->max_rel_err >= 0 && r->max_rel_err <= r->err_limit,
               "%s: %g", r->repro, r->max_rel_err);
     cr_expect(r->nmse >= 0 && r->nmse <= r->nmse_limit, "%s: %g", r->repro, r->nmse);
-    /* More where a norm divides heads by what may be small. */
+    /* More where a norm divides heads by what may be small, or weights are steep in scores. */
     const double limit = strcmp(r->workload, "attn") == 0 ? 2e-5 : 1e-4;
-    cr_expect(r->err_limit >= limit && r->err_limit < 3 * limit, "%s: %g", r->repro, r->err_limit);
+    const double most = strcmp(r->variant, "softpick") == 0 ? 1e-3 : 3 * limit;
+    cr_expect(r->err_limit >= limit && r->err_limit < most, "%s: %g", r->repro, r->err_limit);
     cr_expect(r->ref_median_ns > 0, "%s: the group has a ref case", r->repro);
     cr_expect(fabs(r->ratio_to_ref - r->ref_median_ns / r->median_ns) < 1e-9 * r->ratio_to_ref);
     cr_expect_eq(strcmp(r->backend, "ref") == 0, r->max_abs_err == 0 && r->ratio_to_ref == 1, "%s",
