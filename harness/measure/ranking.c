@@ -8,6 +8,7 @@
 #include "harness/table/keys.h"
 #include "harness/util/grow.h"
 #include "pairing.h"
+#include "variants/backends/outside.h"
 
 /* Input and state of a ranking. */
 struct maker {
@@ -39,6 +40,9 @@ static bool takes_part(const struct maker *m, const struct latency_row *r)
     const struct run *run = m->run;
 
     if (strcmp(r->status, row_status_name[ROW_OK]) != 0 || !(r->median_ns > 0))
+        return false;
+    /* What a kernel from outside refused, another backend has run: "ggml@0.25.3:attention" is its own. */
+    if (m->ranked == RANKED_BACKENDS && backend_is_outside(r->backend) && !strchr(r->impl, '@'))
         return false;
     for (size_t i = 0; i < run->latency.n && m->ranked == RANKED_VARIANTS && is_ref(r); i++) {
         const struct latency_row *other = row_at(run, i);

@@ -38,6 +38,30 @@ static struct run run_of(const struct shaken *v, int n)
     return r;
 }
 
+/* Of two rows of a kernel from outside it has run one; the other a backend ran that is here, too. */
+Test(ranking, what_a_kernel_refused_is_not_its_time)
+{
+    static const struct shaken v[] = {
+        {{"xl", "./k.so", "1", 128, 1000}, 0},
+        {{"xl", "avx2", "2", 128, 2000}, 0},
+        {{"rope", "./k.so", "3", 128, 3000}, 0},
+        {{"rope", "avx2", "4", 128, 3000}, 0},
+    };
+    struct run run = run_of(v, ARRAY_LEN(v));
+    int ran = 0;
+
+    for (size_t i = 0; i < run.latency.n; i++) {
+        struct latency_row *const r = (struct latency_row *)run.latency.row + i;
+        text_put(r->impl, sizeof(r->impl), strcmp(r->variant, "xl") ? "fused" : "k@1:attention");
+    }
+    struct rankings r = ranked(&run, RANKED_BACKENDS);
+    for (int i = 0; i < r.n; i++)
+        for (int k = 0; k < r.v[i].n; k++)
+            for (int s = 0; s < r.v[i].shapes; s++)
+                ran += strcmp(r.v[i].v[k].name, "./k.so") == 0 && r.v[i].v[k].place[s].row;
+    cr_expect_eq(ran, 1);
+}
+
 Test(ranking, variants_by_their_fastest_backends)
 {
     static const struct shaken v[] = {
