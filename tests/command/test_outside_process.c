@@ -102,11 +102,11 @@ Test(outside_process, like_any_backend)
     HAS(r.out.data, "shaw,fused,ok");
     must_bench("rerun $(sed -n 2p r/latest/latency.csv | cut -d, -f4) r/latest");
     must_bench("check --backend 'exec:./process' --variant vanilla");
-    /* The line of a scoring has the whole command. */
-    must_shell("yes 'one two three' | head -c 4096 >text");
+    /* The line of a scoring has the whole command: its first word alone is no kernel. */
+    must_shell("yes 'one two three' | head -c 4096 >text; echo 'exec ./process' >go");
     must_bench("train -V vanilla --layers 1 --d-model 16 --heads 2 --seq 16 --mem 0 --steps 1 "
-               "--corpus text --ckpt m --backend 'exec:./process fair'");
-    must_bench("eval --ckpt m --corpus text --bytes 64 --backend 'exec:./process fair'");
+               "--corpus text --ckpt m --backend 'exec:sh go'");
+    must_bench("eval --ckpt m --corpus text --bytes 64 --backend 'exec:sh go'");
     bench_exits(2, "a comma ends the command before it", "-b 'exec:./process a,b' --dry-run");
     bench_exits(2, "has a comma", "judge 'exec:./process a,b'");
     bench_exits(2, "--isolate none would load", "-b exec:./process --isolate none");
