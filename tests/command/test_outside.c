@@ -148,6 +148,11 @@ Test(outside, traps)
         HAS(r.out.data, want[i].row);
         HAS(r.out.data, want[i].evidence);
     }
+    const struct ran three = bench_exits(0, NULL, "judge ./fair.so --seed 3 --format csv"),
+                     four = bench_exits(0, NULL, "judge ./fair.so --seed 4 --format csv");
+    const char *const a = strstr(three.out.data, " cases, "),
+                      *b = strstr(four.out.data, " cases, ");
+    cr_expect(a && b && strncmp(a, b, strlen(" cases, 1234")) != 0, "a seed chooses cases");
     bench_exits(2, "takes a kernel by its path", "judge fair.so");
     must_shell("echo none >none.so");
     bench_exits(7, "cannot load ./none.so", "judge ./none.so");
