@@ -3,8 +3,7 @@
  * Feature maps of queries and keys whose products replace attention's exponentials, for rows of
  * heads x [rows,dh]:
  *
- *   TAYLOR 1, x', x'_a x'_b for b < a, x'_a^2 / sqrt(2), whose products are 1 + s + s^2 / 2 of s = q . k /
- *          sqrt(dh)                                                               m = 1 + dh (dh + 3) / 2
+ *   TAYLOR 1, x'_a, x'_a x'_b for b < a, x'_a^2 / sqrt(2)       m = (dh + 1) (dh + 2) / 2
  *   ELU    x + 1 where x > 0, else e^x                                            m = dh
  *   EXP    exp(w_r . x' - |x'|^2 / 2) / sqrt(m),  x' = x dh^(-1/4)                m = features
  *   COSH   exp(w_r . x' - |x'|^2 / 2), exp(-w_r . x' - |x'|^2 / 2), over sqrt(m)  m = 2 features
