@@ -14,16 +14,19 @@
 
 enum { TENSORS = 8 };
 
-/* A mask is kept for calls of the same shape; rooms grow. */
+/* Memory that grows. */
 struct room {
     void *at;
     size_t size;
 };
 
+/* A mask is kept for calls of the same shape. */
 struct state {
     struct room tensors, work, rows; /* rows: results, where those of the call have gaps */
     ggml_fp16_t *mask; /* [L,K] */
-    int L, M, K, causal, window;
+    struct shape {
+        int L, M, K, causal, window;
+    } of;
 };
 
 static void *state_open(const struct bk_team *team, char *why, size_t why_size)
@@ -91,12 +94,13 @@ static struct ggml_tensor *rows(struct ggml_context *c, const float *at, struct 
 static ggml_fp16_t *mask(struct state *s, const struct ba_attention *a)
 {
     const int L = a->L, M = a->M, K = keys(a);
+    const struct shape of = {L, M, K, a->causal, a->window};
     const ggml_fp16_t sees = ggml_fp32_to_fp16(0), not = ggml_fp32_to_fp16(-INFINITY);
 
-    if (s->mask && s->L == L && s->M == M && s->K == K && s->causal == a->causal && s->window == a->window)
+    if (s->mask && memcmp(&s->of, &of, sizeof(of)) == 0)
         return s->mask;
     free(s->mask);
-    s->L = L, s->M = M, s->K = K, s->causal = a->causal, s->window = a->window;
+    s->of = of;
     s->mask = malloc(sizeof(*s->mask) * (size_t)L * (size_t)K);
     if (!s->mask)
         abort();
