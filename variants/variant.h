@@ -449,6 +449,10 @@ struct config {
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;
+    float logit_scale; /* logits are multiplied by it */
+    float res_scale;   /* what a sub-layer adds is */
+    bool ln_bias;      /* norms that have one have a bias */
+    bool one_norm;     /* the sub-layers of a layer, side by side, read the same norm */
     struct adaptive adaptive;
     enum mem_start mem_start;
     /* The numbers of each part, in its own struct (struct part_numbers); zeros where it has none. */

@@ -235,6 +235,8 @@ Test(keys, every_row_of_a_model)
             if (strncmp(row->name, "dense_", strlen("dense_")) == 0 &&
                 strcmp(row->name, "dense_layers") != 0)
                 c.dense.layers = (struct layer_ranges){1, {{0, 0}}};
+            if (strcmp(row->name, "one_norm") == 0)
+                c.wiring = WIRING_PARALLEL;
             if (row == &model_choices[CHOICE_act_dtype])
                 c.dtype = ELEM_Q8;
             n = has(&c, row) && config_check(&c, NULL) == OK ? change(&c, row, 0) : 0;

@@ -9,8 +9,8 @@
 
 TestSuite(settings, .timeout = 300);
 
-/* A model of the variant with a past of 64 rows: a layer alone, a language model, one with rotations
- * as llama3 stretches them, or linearly where layers have bases of their own. */
+/* A model of the variant with a past of 64 rows: a layer alone, a language model, one with sub-layers side by
+ * side, or rotations as llama3 stretches them, or linearly where layers have bases of their own. */
 enum { ALONE, LANGUAGE, STRETCHED, KINDS };
 static struct config model_of(const struct variant *v, int kind)
 {
@@ -19,6 +19,8 @@ static struct config model_of(const struct variant *v, int kind)
 
     if (kind == STRETCHED && c.pos == &pos_rope)
         c.rope_scaling = v->layer_rope_base.n ? ROPE_LINEAR : ROPE_LLAMA3;
+    if (kind == STRETCHED && c.wiring == WIRING_PRE)
+        c.wiring = WIRING_PARALLEL;
     c.mem_len = 64;
     config_numbers_reset(&c);
     return c;

@@ -60,7 +60,10 @@ const struct part_numbers *const norm_numbers[NORM_KIND_COUNT] = {
 
 /* ---- all kinds ---------------------------------------------------------------------------- */
 
-static bool has_bias(enum norm_kind kind) { return kind == NORM_LAYER || kind == NORM_UNBIASED; }
+static bool has_bias(const struct config *c)
+{
+    return (c->norm_kind == NORM_LAYER || c->norm_kind == NORM_UNBIASED) && c->ln_bias;
+}
 
 void norm_params(const struct config *c, const char *prefix, const char *name, struct params *p)
 {
@@ -77,7 +80,7 @@ void norm_params(const struct config *c, const char *prefix, const char *name, s
         return;
     }
     params_add(p, INIT_ONE, 0, 1, &c->D, "%s%s.weight", prefix, name);
-    if (has_bias(c->norm_kind))
+    if (has_bias(c))
         params_add(p, INIT_ZERO, 0, 1, &c->D, "%s%s.bias", prefix, name);
 }
 
@@ -107,7 +110,7 @@ void norm_apply(const struct engine *g, const struct config *c, const struct par
                                .x = x,
                                .add = add,
                                .weight = ada.c != 0 ? NULL : w[0].data,
-                               .bias = has_bias(c->norm_kind) ? w[1].data : NULL,
+                               .bias = has_bias(c) ? w[1].data : NULL,
                                .rows = rows,
                                .n = c->D,
                                .eps = c->ln_eps,
@@ -128,21 +131,20 @@ void norm_backward(const struct engine *g, const struct config *c, const struct 
     const enum norm_kind kind = op_of(c, &ada);
     const bool weighted = of > 0 && ada.c == 0;
 
-    g->ops.norm_grad(
-        &(struct norm_grad){.kind = kind,
-                            .d_x = d_x,
-                            .d_weight = weighted ? w[0].grad : NULL,
-                            .d_bias = weighted && has_bias(c->norm_kind) ? w[1].grad : NULL,
-                            .d_y = d_y,
-                            .x = x,
-                            .weight = ada.c != 0 ? NULL : w[0].data,
-                            .stats = stats,
-                            .rows = rows,
-                            .n = c->D,
-                            .eps = c->ln_eps,
-                            .ada_c = ada.c,
-                            .ada_k = ada.k,
-                            .threads = g->threads});
+    g->ops.norm_grad(&(struct norm_grad){.kind = kind,
+                                         .d_x = d_x,
+                                         .d_weight = weighted ? w[0].grad : NULL,
+                                         .d_bias = weighted && has_bias(c) ? w[1].grad : NULL,
+                                         .d_y = d_y,
+                                         .x = x,
+                                         .weight = ada.c != 0 ? NULL : w[0].data,
+                                         .stats = stats,
+                                         .rows = rows,
+                                         .n = c->D,
+                                         .eps = c->ln_eps,
+                                         .ada_c = ada.c,
+                                         .ada_k = ada.k,
+                                         .threads = g->threads});
 }
 
 void norm_input_grad(const struct engine *g, const struct config *c, const struct param *w,

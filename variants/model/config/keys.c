@@ -94,6 +94,18 @@ static bool carries(const struct config *c)
 static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZERO; }
 static bool has_embedding(const struct config *c) { return !c->pos->from_tokens; }
 static bool has_out_bias(const struct config *c) { return !has_clusters(c); }
+static bool has_logits(const struct config *c) { return has_embedding(c) && !has_clusters(c); }
+static bool is_parallel(const struct config *c) { return c->wiring == WIRING_PARALLEL; }
+static bool centres(const struct config *c)
+{
+    return has_norms(c) && (c->norm_kind == NORM_LAYER || c->norm_kind == NORM_UNBIASED);
+}
+/* Nothing else changes what the residual sum gets. */
+static bool adds_plainly(const struct config *c)
+{
+    return (wiring_norms_first(c->wiring) || wiring_norms_after(c->wiring)) && !c->gate &&
+           !c->cond && !wiring_norms_output(c->wiring) && c->wiring != WIRING_ADMIN;
+}
 /* Are products of queries and keys multiplied by a number that can be chosen? */
 static bool scales(const struct config *c)
 {
@@ -329,6 +341,16 @@ static const struct choice others[] = {
              .scope = SCOPE_MODEL, .applies = has_embedding, SETTING),
     ROW_REAL(struct config, ln_eps, "ln_eps", 0, FLT_MAX, "what norms add to the variance",
              .scope = SCOPE_LAYER, .skeleton = true, .applies = has_norms, SETTING),
+    ROW_REAL(struct config, logit_scale, "logit_scale", 0, FLT_MAX, "factor of logits",
+             .scope = SCOPE_MODEL, .absent = "1", .applies = has_logits, .if_other = true, SETTING),
+    ROW_REAL(struct config, res_scale, "res_scale", 0, FLT_MAX, "factor of what a sub-layer adds",
+             .scope = SCOPE_LAYER, .absent = "1", .applies = adds_plainly, .if_other = true,
+             SETTING),
+    ROW_FLAG(struct config, ln_bias, "ln_bias", "1: norms of centred rows have biases",
+             .scope = SCOPE_LAYER, .absent = "1", .applies = centres, .if_other = true, SETTING),
+    ROW_FLAG(struct config, one_norm, "one_norm", "1: sub-layers side by side read the same norm",
+             .scope = SCOPE_LAYER, .absent = "0", .applies = is_parallel, .if_other = true,
+             SETTING),
     ROW_REAL(struct config, scale, "scale", 0, FLT_MAX, "factor of scores", .applies = scales,
              SETTING),
     ROW_FLAG(struct config, depth_scale, "depth_scale",

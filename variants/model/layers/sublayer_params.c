@@ -152,7 +152,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
         .kind = kind,
         .c = c,
         .wiring = letter == SUB_CPE ? WIRING_REZERO : c->wiring,
-        .scale = what->scale,
+        .scale = what->scale * c->res_scale,
         .nth = nth,
         .layer = layer,
         .asks = !c->pos->no_content && lazy == 0,
@@ -209,11 +209,12 @@ static void share_weights(struct sublayer *s, const struct sublayer *with)
     memcpy(s->parts, with->parts, sizeof(s->parts));
 }
 
-static void declare_norms(struct sublayer *s, const struct names *n, struct params *p)
+/* `others`: the norm before it is that of another one. */
+static void declare_norms(struct sublayer *s, bool others, const struct names *n, struct params *p)
 {
     char out[sizeof(n->norm) + sizeof("_out")];
 
-    if (wiring_norms_first(s->wiring) || wiring_norms_after(s->wiring)) {
+    if (!others && (wiring_norms_first(s->wiring) || wiring_norms_after(s->wiring))) {
         s->at[OWN_norm] = p->n;
         norm_params(s->c, n->prefix, n->norm, p);
     }
@@ -234,13 +235,15 @@ static void declare(const struct config *c, struct sublayer *at, int count, cons
             declare_own(&at[k], &n[k], p);
     for (int k = 0; k < count; k++)
         if (twin_of(c, at, k) < 0)
-            declare_norms(&at[k], &n[k], p);
+            declare_norms(&at[k], c->one_norm && k > 0, &n[k], p);
     for (int k = 0; k < count; k++)
         if (!at[k].kind->mixes && twin_of(c, at, k) < 0)
             declare_own(&at[k], &n[k], p);
     for (int k = 0; k < count; k++)
         if (twin_of(c, at, k) >= 0)
             share_weights(&at[k], &at[twin_of(c, at, k)]);
+    for (int k = 1; k < count && c->one_norm; k++)
+        at[k].at[OWN_norm] = at->at[OWN_norm];
     for (int k = 0; k < count && c->gate; k++) {
         at[k].at[OWN_gate] = p->n;
         c->gate->params(c, n[k].gate, p);

@@ -137,11 +137,14 @@ static void add_losses(struct lm *m, const struct engine *g, const int32_t *targ
         norm_apply(g, c, &m->params.v[m->at_final_ln], t->normed, h, NULL, B * L);
     else
         memcpy(t->normed, h, n * sizeof(*h));
+    lm_scale(m, g, t->normed, B * L);
     for (int k = 0; k < c->aux_targets && k < L; k++)
         if (predicts(c, l, k)) {
             one_loss(m, g, target, l, k, k ? (double)c->aux_weight : 1, B, L);
             any = true;
         }
+    if (any)
+        lm_scale(m, g, t->d, B * L);
     if (any && c->final_ln)
         norm_backward(g, c, &m->params.v[m->at_final_ln], t->d, t->d, h, m->sublayers.work[0].stats,
                       B * L, B * L);

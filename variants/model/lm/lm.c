@@ -4,7 +4,7 @@
  *
  *   h^0     = emb_scale * E[tokens]  (+ absolute positions)
  *   h^{i+1} = sub-layer_i(h^i, memory^i)                    or as the model's drive runs them
- *   logits  = (final_ln ? N(h^n) : h^n) W_out^T + b_out
+ *   logits  = logit_scale (final_ln ? N(h^n) : h^n) W_out^T + b_out
  *   W_out   = E when tied
  *   logits <- cap tanh(logits / cap)                        with logit_cap (Gemma 2) */
 #include "lm.h"

@@ -102,6 +102,8 @@ void lm_all(struct lm *m, const struct engine *g, int rows);
 bool lm_has_logits(const struct lm *m);
 /* m->logits [rows,V] of states h [rows,D] after the last layer; m->h is what they are made of. */
 void lm_output(struct lm *m, const struct engine *g, const float *h, int rows);
+/* Rows that a classifier reads, or their gradient, times logit_scale. */
+void lm_scale(const struct lm *m, const struct engine *g, float *x, int rows);
 /* Likewise what lm_forward does with them: their logits, and, if targets are given, their nll. */
 void lm_score(struct lm *m, const struct engine *g, const float *h, const int32_t *target,
               float *nll, int rows);

@@ -11,6 +11,16 @@ int lm_block(const struct lm *m, int rows)
     return m->block && !m->drive->heads && lm_has_logits(m) ? min_int(m->block, rows) : rows;
 }
 
+void lm_scale(const struct lm *m, const struct engine *g, float *x, int rows)
+{
+    const size_t n = (size_t)rows * (size_t)m->c.D;
+    const float by = m->c.logit_scale;
+
+#pragma omp parallel for simd num_threads(team_for(g->threads, n)) if (by != 1)
+    for (size_t i = 0; i < (by == 1 ? 0 : n); i++)
+        x[i] *= by;
+}
+
 /* m->h, what the output reads */
 static void finish(struct lm *m, const struct engine *g, const float *h, int rows)
 {
@@ -20,6 +30,7 @@ static void finish(struct lm *m, const struct engine *g, const float *h, int row
         norm_apply(g, c, &m->params.v[m->at_final_ln], m->h, h, NULL, rows);
     else if (h != m->h)
         memcpy(m->h, h, sizeof(float) * (size_t)rows * (size_t)c->D);
+    lm_scale(m, g, m->h, rows);
     dropout(&m->drop, DROP_FINAL, m->h, (size_t)rows * (size_t)c->D, g->threads);
 }
 
@@ -139,6 +150,7 @@ void lm_output_backward(struct lm *m, const struct engine *g, const int32_t *tar
     else
         adaptive_out_grad(&m->words, g, m->h, d, share, m->z_loss, rows);
     dropout(&m->drop, DROP_FINAL, d, (size_t)rows * (size_t)c->D, g->threads);
+    lm_scale(m, g, d, rows);
     if (c->final_ln)
         norm_backward(g, c, &m->params.v[m->at_final_ln], d, d, in, m->sublayers.work[0].stats,
                       rows, rows);
