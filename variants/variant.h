@@ -196,6 +196,7 @@ enum rope_scaling {
     ROPE_YARN,
     ROPE_LLAMA3,
     ROPE_LONGROPE,
+    ROPE_DYNAMIC,
     ROPE_SCALINGS
 };
 extern const char *const rope_scaling_name[ROPE_SCALINGS + 1]; /* "none" "linear" ... NULL */

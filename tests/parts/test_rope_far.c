@@ -15,21 +15,26 @@ struct rotary_form {
     double base, factor, original;
     double fast, slow; /* turns in the original context: yarn's betas, or llama3's high and low */
     double mscale;
+    int tokens; /* of the text; 0 = those of a call */
 };
 
 static const struct rotary_form rotary_forms[] = {
-    {"none", "half", 64, 10000, 1, 4096, 32, 1, 0},
-    {"none", "interleaved", 262, 500000, 1, 4096, 32, 1, 0}, /* pairs of three tables */
-    {"linear", "half", 64, 10000, 4, 4096, 32, 1, 0},
-    {"linear", "interleaved", 6, 10000, 2.5, 4096, 32, 1, 0},
-    {"ntk", "half", 64, 10000, 8, 4096, 32, 1, 0},
-    {"ntk", "interleaved", 4, 10000, 3, 4096, 32, 1, 0},
-    {"yarn", "half", 64, 10000, 8, 512, 32, 1, 0},
-    {"yarn", "half", 128, 10000, 16, 4096, 32, 1, 0.75},
-    {"yarn", "interleaved", 150, 1000000, 4, 2048, 16, 2, 0},
-    {"llama3", "half", 64, 500000, 8, 8192, 4, 1, 0},
-    {"llama3", "half", 64, 10000, 8, 512, 4, 1, 0},
-    {"llama3", "interleaved", 150, 10000, 32, 512, 8, 2, 0},
+    {"none", "half", 64, 10000, 1, 4096, 32, 1, 0, 0},
+    {"none", "interleaved", 262, 500000, 1, 4096, 32, 1, 0, 0}, /* pairs of three tables */
+    {"linear", "half", 64, 10000, 4, 4096, 32, 1, 0, 0},
+    {"linear", "interleaved", 6, 10000, 2.5, 4096, 32, 1, 0, 0},
+    {"ntk", "half", 64, 10000, 8, 4096, 32, 1, 0, 0},
+    {"ntk", "interleaved", 4, 10000, 3, 4096, 32, 1, 0, 0},
+    {"dynamic", "half", 64, 10000, 8, 512, 32, 1, 0, 1300},
+    {"dynamic", "interleaved", 150, 5000, 3, 2048, 32, 1, 0, 2049},
+    {"dynamic", "half", 64, 10000, 8, 512, 32, 1, 0, 512},
+    {"dynamic", "half", 64, 10000, 8, 512, 32, 1, 0, 0},
+    {"yarn", "half", 64, 10000, 8, 512, 32, 1, 0, 0},
+    {"yarn", "half", 128, 10000, 16, 4096, 32, 1, 0.75, 0},
+    {"yarn", "interleaved", 150, 1000000, 4, 2048, 16, 2, 0, 0},
+    {"llama3", "half", 64, 500000, 8, 8192, 4, 1, 0, 0},
+    {"llama3", "half", 64, 10000, 8, 512, 4, 1, 0, 0},
+    {"llama3", "interleaved", 150, 10000, 32, 512, 8, 2, 0, 0},
 };
 
 static double between(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
@@ -62,6 +67,11 @@ static double frequency(const struct rotary_form *r, int f)
 
     if (strcmp(r->scaling, "ntk") == 0)
         return 1 / pow(r->base * pow(r->factor, d / (d - 2)), 2 * f / d);
+    if (strcmp(r->scaling, "dynamic") == 0) {
+        const double times = fmax(r->tokens, r->original) / r->original;
+        const double by = r->factor * times - (r->factor - 1);
+        return 1 / pow(r->base * pow(by, d / (d - 2)), 2 * f / d);
+    }
     return k * w + (1 - k) * w / r->factor;
 }
 
@@ -86,6 +96,7 @@ static struct config rotary_config(const struct rotary_form *r)
     set_number(&c, yarn ? "rope_beta_fast" : "rope_high", r->fast);
     set_number(&c, yarn ? "rope_beta_slow" : "rope_low", r->slow);
     set_number(&c, "rope_mscale", r->mscale);
+    c.text_len = r->tokens;
     MUST(config_check(&c, &failure));
     return c;
 }

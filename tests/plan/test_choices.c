@@ -91,7 +91,7 @@ Test(choices, axes_of_words_multiply_where_they_apply)
         {"-V rtransformer -w attn,layer --rnn-cell rnn,lstm", 3},
         {"-V universal -w layer,segment --halt none,t2t", 3},
         {"-V xl,rtransformer,universal -w segment --rnn-cell rnn,lstm --halt none,t2t", 5},
-        {"-V rope -w segment --rope-scaling none,linear,ntk,yarn,llama3", 5},
+        {"-V rope -w segment --rope-scaling none,linear,ntk,yarn,llama3,dynamic", 6},
         {"-V rope,xl -w layer --norm parallel,pre", 4},
         {"-V rope,xl -w layer --rope-scaling linear,yarn --rope-factor 8", 3},
         {"-V rope,gla,rwkv6 -w layer --out-gate none", 3},

@@ -228,7 +228,8 @@ static enum status parse_scaling(void *config, const char *text, struct err *e)
     if (i < 0)
         return fail(
             e, E_USAGE,
-            "rope_scaling \"%.60s\" is unknown  -> use none, linear, ntk, yarn, llama3, longrope",
+            "rope_scaling \"%.60s\" is unknown  -> use none, linear, ntk, yarn, llama3, longrope, "
+            "dynamic",
             text);
     c->rope_scaling = (enum rope_scaling)i;
     if (c->rope_scaling && c->rope_factor == 1)

@@ -42,8 +42,8 @@ const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum"
 const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none",  "elementwise", "headwise",
                                                        "swish", "sigmoid",     NULL};
 
-const char *const rope_scaling_name[ROPE_SCALINGS + 1] = {"none",   "linear",   "ntk", "yarn",
-                                                          "llama3", "longrope", NULL};
+const char *const rope_scaling_name[ROPE_SCALINGS + 1] = {"none",   "linear",   "ntk",     "yarn",
+                                                          "llama3", "longrope", "dynamic", NULL};
 
 /* Is its output gate one of attention, or one of recurrent mixers? */
 static bool gates_attention(const struct config *c)

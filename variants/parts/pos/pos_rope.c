@@ -7,7 +7,8 @@
  * rotation (Kazemnejad et al. 2023, "NoPE").
  *
  * Longer contexts than trained on, by a factor s: `linear` divides frequencies by s (Chen et al.
- * 2023, arXiv:2306.15595), `ntk` takes base s^(r/(r-2)), and `yarn` (Peng et al. 2023,
+ * 2023, arXiv:2306.15595), `ntk` takes base s^(r/(r-2)), `dynamic` does so with s n / n0 - (s - 1) for
+ * texts of n tokens, more than the n0 = rope_original, and `yarn` (Peng et al. 2023,
  * arXiv:2309.00071) divides those that turn less than beta_slow times in the original context,
  * keeps those that turn more than beta_fast times, goes linearly between the two, and multiplies
  * cosines and sines by 0.1 ln s + 1. `llama3` (Llama 3.1, Grattafiori et al. 2024,
@@ -53,9 +54,12 @@ static bool is_linear_in_layers(const struct config *c)
     return c->rope_scaling == ROPE_LINEAR && c->layer_rope_base.n > 0 && c->layer_windows.n > 0;
 }
 static bool is_longrope(const struct config *c) { return c->rope_scaling == ROPE_LONGROPE; }
+static bool is_dynamic(const struct config *c) { return c->rope_scaling == ROPE_DYNAMIC; }
+/* Do its frequencies follow from the length of the text? */
+static bool has_length(const struct config *c) { return is_longrope(c) || is_dynamic(c); }
 static bool has_original(const struct config *c)
 {
-    return is_yarn(c) || is_llama3(c) || is_longrope(c);
+    return is_yarn(c) || is_llama3(c) || has_length(c);
 }
 static bool has_mscale(const struct config *c) { return is_yarn(c) || is_longrope(c); }
 
@@ -169,8 +173,9 @@ static enum status rope_check(const struct config *c, struct err *e)
                     "of layers with a window of its own  -> use all");
     if (!c->layer_rope_base.n && rope_of(c)->base == 0)
         return fail(e, E_USAGE, "rope: base 0  -> use more than 1");
-    if (c->rope_scaling == ROPE_NTK && dim_of(c) < 4)
-        return fail(e, E_USAGE, "rope: ntk scaling of %d coordinates  -> use 4 or more", dim_of(c));
+    if ((c->rope_scaling == ROPE_NTK || is_dynamic(c)) && dim_of(c) < 4)
+        return fail(e, E_USAGE, "rope: %s scaling of %d coordinates  -> use 4 or more",
+                    rope_scaling_name[c->rope_scaling], dim_of(c));
     if (c->rope_scaling == ROPE_YARN &&
         !(rope_of(c)->beta_slow > 0 && rope_of(c)->beta_fast > rope_of(c)->beta_slow))
         return fail(e, E_USAGE, "rope: %g to %g turns  -> use more than 0, the fast ones more",
@@ -217,10 +222,10 @@ static bool stays(const struct config *c, int table)
            c->layer_windows.at[table % c->layer_windows.n] > 0;
 }
 
-/* Radians per position of pair f, in a text that is longer than the original context (`far`). */
-static double frequency(const struct config *c, int table, int f, bool far)
+/* Radians per position of pair f, in a text that is so many times as long as the original context. */
+static double frequency(const struct config *c, int table, int f, double length)
 {
-    const struct rope_list *const by = far ? &c->rope_long : &c->rope_short;
+    const struct rope_list *const by = length > 1 ? &c->rope_long : &c->rope_short;
     const double s = stays(c, table) ? 1 : (double)c->rope_factor, dim = dim_of(c),
                  base = base_of(c, table);
     const double w = pow(base, -2.0 * f / dim);
@@ -230,6 +235,8 @@ static double frequency(const struct config *c, int table, int f, bool far)
         return w / s;
     case ROPE_NTK:
         return pow(base * pow(s, dim / (dim - 2)), -2.0 * f / dim);
+    case ROPE_DYNAMIC:
+        return pow(base * pow(s * fmax(length, 1) - (s - 1), dim / (dim - 2)), -2.0 * f / dim);
     case ROPE_YARN: {
         const double ramp = yarn_ramp(c, base, f);
         return w / s * ramp + w * (1 - ramp);
@@ -258,18 +265,21 @@ static double magnitude(const struct config *c)
                       : sqrt(1 + log((double)c->rope_factor) / log(r->original));
 }
 
-/* Row t: cosines, then sines, of position t. The table is the same for every window length, but for
- * longrope, whose tables have a number behind them: is it the long list? */
+/* Row t: cosines, then sines, of position t. The table is the same for every window length, but where
+ * frequencies follow from that of the text: there it has the text's tokens behind it. */
 static size_t table_floats(const struct config *c) { return (size_t)STRETCH * (size_t)dim_of(c); }
 
 static size_t rope_n_pos_encoding(const struct config *c, int K)
 {
-    return (size_t)tables_of(c) * table_floats(c) + (is_longrope(c) ? 1 : 0);
+    return (size_t)tables_of(c) * table_floats(c) + (has_length(c) ? 1 : 0);
 }
 
-static bool is_far(const struct config *c, const float *pos_encoding)
+/* Of the text, in original contexts. */
+static double length_of(const struct config *c, const float *pos_encoding)
 {
-    return is_longrope(c) && pos_encoding[(size_t)tables_of(c) * table_floats(c)] != 0;
+    return has_length(c) ? (double)pos_encoding[(size_t)tables_of(c) * table_floats(c)] /
+                               rope_of(c)->original
+                         : 1;
 }
 
 /* Of one base, for pairs f0 .. */
@@ -283,14 +293,14 @@ static struct rotary_table table_of(const struct config *c, const float *pos_enc
 
 static void rope_pos_encoding(const struct config *c, int64_t first, int K, float *pos_encoding)
 {
-    const int n = pairs_of(c), tokens = c->text_len ? c->text_len : K;
-    const bool far = is_longrope(c) && tokens > rope_of(c)->original;
+    const int n = pairs_of(c);
 
-    if (is_longrope(c))
-        pos_encoding[(size_t)tables_of(c) * table_floats(c)] = far;
+    if (has_length(c))
+        pos_encoding[(size_t)tables_of(c) * table_floats(c)] = (float)(c->text_len ? c->text_len : K);
+    const double length = length_of(c, pos_encoding);
     for (int x = 0; x < tables_of(c) * n; x++) {
         const int table = x / n, f = x % n;
-        const double w = base_of(c, table) != 0 ? frequency(c, table, f, far) : 0;
+        const double w = base_of(c, table) != 0 ? frequency(c, table, f, length) : 0;
         const struct rotary_table of = table_of(c, pos_encoding, table, f);
         for (int t = 0; t < STRETCH; t++)
             rotary_row(&of, t, &w, 1);
@@ -298,15 +308,15 @@ static void rope_pos_encoding(const struct config *c, int64_t first, int K, floa
 }
 
 /* Those that are divided more or less are no geometric series. */
-static void frequencies(double *w, const struct config *c, int table, bool far, int f0, int n)
+static void frequencies(double *w, const struct config *c, int table, double length, int f0, int n)
 {
     const bool series = !has_original(c);
     const double ratio =
-        series && n > 1 ? frequency(c, table, 1, far) / frequency(c, table, 0, far) : 1;
+        series && n > 1 ? frequency(c, table, 1, length) / frequency(c, table, 0, length) : 1;
 
-    w[0] = frequency(c, table, f0, far);
+    w[0] = frequency(c, table, f0, length);
     for (int f = 1; f < n; f++)
-        w[f] = series ? w[f - 1] * ratio : frequency(c, table, f0 + f, far);
+        w[f] = series ? w[f - 1] * ratio : frequency(c, table, f0 + f, length);
 }
 
 static void rope_rotate(const struct engine *g, const struct config *c, const float *pos_encoding,
@@ -330,7 +340,7 @@ static void rope_rotate(const struct engine *g, const struct config *c, const fl
         const struct rotary_table of = table_of(c, pos_encoding, table, f0);
         const int n = min_int(ROTARY_PAIRS, r.pairs - f0);
         double w[ROTARY_PAIRS];
-        frequencies(w, c, table, is_far(c, pos_encoding), f0, n);
+        frequencies(w, c, table, length_of(c, pos_encoding), f0, n);
         rotary_turn(g, &r, &of, w, magnitude(c), f0, n);
     }
 }
