@@ -34,7 +34,8 @@ BLOCKS = {
     "mlp.c_proj": "ffn_down",
     "backbone.embeddings": "token_embd", "backbone.norm_f": "output_norm", "norm": "attn_norm",
     "mixer.in_proj": "ssm_in", "mixer.conv1d": "ssm_conv1d", "mixer.norm": "ssm_norm",
-    "mixer.out_proj": "ssm_out",
+    "mixer.out_proj": "ssm_out", "post_self_attn_layernorm": "post_attention_norm",
+    "post_mlp_layernorm": "post_ffw_norm",
     "mlp.gate": "ffn_gate_inp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
     "mlp.shared_expert.gate_proj": "ffn_gate_shexp", "mlp.shared_expert.up_proj": "ffn_up_shexp",
     "mlp.shared_expert.down_proj": "ffn_down_shexp",
@@ -61,6 +62,8 @@ MORE = {
     "gemma2.capped": dict(head_dim=16, query_pre_attn_scalar=16),
     "gemma3_text": dict(head_dim=16, query_pre_attn_scalar=16),
     "gemma3_text.scaled": dict(head_dim=16, query_pre_attn_scalar=16),
+    "smollm3": {}, "granite": {}, "granite.plain": {}, "starcoder2": {}, "glm4": {},
+    "glm4.whole": {}, "cohere2": {},
 }
 
 
@@ -161,6 +164,13 @@ def add_gemma(out, family, config):
     if full["rope_type"] == "linear":
         out.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         out.add_rope_scaling_factor(full["factor"])
+
+
+def add_granite(out, config):
+    out.add_attention_scale(config.attention_multiplier)
+    out.add_embedding_scale(config.embedding_multiplier)
+    out.add_residual_scale(config.residual_multiplier)
+    out.add_logit_scale(config.logits_scaling)
 
 
 def mamba2_shape(name, x, config):
@@ -332,8 +342,17 @@ def write(folder, family, config, kind):
         add_experts(out, family, config)
         if "gemma" in family:
             add_gemma(out, family, config)
+        if family == "granite":
+            add_granite(out, config)
+        if family == "cohere2":
+            out.add_logit_scale(config.logit_scale)
+            out.add_sliding_window(config.sliding_window)
+            out.add_rope_scaling_type(gguf.RopeScalingType.NONE)
         out.add_head_count_kv(kv)
-        out.add_layer_norm_rms_eps(config.rms_norm_eps)
+        if family in ("starcoder2", "cohere2"):
+            out.add_layer_norm_eps(getattr(config, "norm_epsilon", None) or config.layer_norm_eps)
+        else:
+            out.add_layer_norm_rms_eps(config.rms_norm_eps)
         if family != "gemma3_text":
             out.add_rope_freq_base(config.rope_parameters["rope_theta"])
         head = model.model.layers[0].self_attn.head_dim
@@ -365,10 +384,10 @@ def write(folder, family, config, kind):
         turned = family == "gpt2" and x.ndim == 2 and ".h." in name
         x = x.T.copy() if turned else x
         of, stored, back = rounded(x, kind)
-        if family in ("llama", "mixtral") and ("q_proj" in name or "k_proj" in name):
+        if family in ("llama", "mixtral", "smollm3", "granite") and ("q_proj" in name or "k_proj" in name):
             of, stored, _ = rounded(np.ascontiguousarray(
                 neighbours(x, heads if "q_proj" in name else kv)), kind)
-        behind = "gemma" in family or family == "olmo2"
+        behind = "gemma" in family or family == "olmo2"  # glm4 has other names
         out.add_tensor(renamed(name, behind), stored, raw_dtype=of)
         with torch.no_grad():
             w.copy_(torch.from_numpy(back.T.copy() if turned else back))

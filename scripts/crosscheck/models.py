@@ -57,6 +57,31 @@ FAMILIES = {
     "llama.longrope": ("LlamaConfig", dict(LLAMA, rope_parameters=dict(
         rope_type="longrope", factor=4.0, original_max_position_embeddings=32, rope_theta=10000.0,
         attention_factor=1.25, short_factor=[1.0, 1.0, 1.5], long_factor=[1.0, 2.5, 7.25]))),
+    "llama.dynamic": ("LlamaConfig", dict(LLAMA, max_position_embeddings=16, rope_parameters=dict(
+        rope_type="dynamic", factor=3.0, rope_theta=1000.0))),
+    "smollm3": ("SmolLM3Config", dict(LLAMA, num_hidden_layers=5, pad_token_id=1)),
+    "smollm3.list": ("SmolLM3Config", dict(
+        LLAMA, num_hidden_layers=3, pad_token_id=1, no_rope_layers=[0, 1, 0], attention_bias=True,
+        mlp_bias=True, tie_word_embeddings=False, rope_parameters=dict(
+            rope_type="yarn", factor=4.0, original_max_position_embeddings=16, rope_theta=1e3))),
+    "granite": ("GraniteConfig", dict(LLAMA, attention_multiplier=0.21, embedding_multiplier=3.0,
+                                      residual_multiplier=0.22, logits_scaling=1.7)),
+    "granite.plain": ("GraniteConfig", dict(LLAMA, attention_bias=True, mlp_bias=True,
+                                            tie_word_embeddings=True)),
+    "starcoder2": ("Starcoder2Config", dict(LLAMA)),
+    "starcoder2.window": ("Starcoder2Config", dict(
+        LLAMA, sliding_window=7, use_bias=False, norm_epsilon=1e-3, tie_word_embeddings=False,
+        hidden_act="relu")),
+    "glm": ("GlmConfig", dict(LLAMA, head_dim=12, pad_token_id=1)),
+    "glm4": ("Glm4Config", dict(LLAMA, head_dim=12, pad_token_id=1)),
+    "glm4.whole": ("Glm4Config", dict(
+        LLAMA, head_dim=8, pad_token_id=1, attention_bias=False, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=1.0))),
+    "cohere2": ("Cohere2Config", dict(LLAMA, num_hidden_layers=5, sliding_window=6)),
+    "cohere2.types": ("Cohere2Config", dict(
+        LLAMA, num_hidden_layers=3, sliding_window=9, logit_scale=0.7, attention_bias=True,
+        tie_word_embeddings=False, layer_norm_eps=1e-3,
+        layer_types=["full_attention", "sliding_attention", "full_attention"])),
     "gemma2": ("Gemma2Config", dict(LLAMA, head_dim=12, sliding_window=9,
                                     query_pre_attn_scalar=20)),
     "gemma2.capped": ("Gemma2Config", dict(LLAMA, num_hidden_layers=4, head_dim=8,

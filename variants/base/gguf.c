@@ -15,6 +15,7 @@ enum {
     MOST_TENSORS = 100000,
     MOST_KEYS = 10000,
     LONGEST_KEY = 65535, /* bytes, by the format */
+    GGUF_RANK = 4,       /* likewise */
     DEEPEST_LIST = 8,
     MOST_NUMBERS = 8 /* in a byte of any type, read or not */
 };
@@ -289,9 +290,9 @@ static uint64_t read_tensor(struct reader *r, struct tensor *t)
         memcpy(t->name, name, strlen(name) + 1);
     free(name);
     const uint32_t rank = take_u32(r);
-    if ((rank < 1 || rank > TENSOR_RANK))
+    if (rank < 1 || rank > GGUF_RANK)
         stop(r, "has the tensor \"%s\" of %u axes: not from 1 to %d" AGAIN, t->name, rank,
-             TENSOR_RANK);
+             GGUF_RANK);
     t->rank = r->st == OK ? (int)rank : 0;
     t->n = 1;
     for (int d = t->rank - 1; r->st == OK && d >= 0; d--) {

@@ -7,7 +7,7 @@
 
 #include "base.h"
 
-enum { TENSOR_RANK = 4, TENSOR_NAME = 96 };
+enum { TENSOR_RANK = 5, TENSOR_NAME = 96 };
 /* OTHER: what is never read, such as masks of BOOL. */
 enum dtype {
     DTYPE_F32,

@@ -25,6 +25,7 @@ struct config_json {
     const char *path;            /* of the checkpoint, for messages */
     const char *family;          /* its model_type */
     const struct alias *aliases; /* the last one has no key; NULL = none */
+    int usual_context;           /* as of struct model_type */
     json_t *root;
     json_t *read;                /* the keys that were asked for */
     bool bare;                   /* its tensors' names have no prefix */

@@ -100,5 +100,9 @@ static void gemma3(struct config_json *j)
     config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-6, 0, 1));
 }
 
+/* Published files of gemma3 lack some. */
+USUAL_SIZES(2304, 9216, 26, 8, 262208);
+
 LLAMA_TYPE(gemma2, .usual_context = 8192, .keys = keys, .tensors = tensors, .more = gemma2);
-LLAMA_TYPE(gemma3_text, .usual_context = 131072, .keys = keys, .tensors = tensors, .more = gemma3);
+LLAMA_TYPE(gemma3_text, .usual_context = 131072, .usual = usual_sizes, .keys = keys,
+           .tensors = tensors, .more = gemma3);

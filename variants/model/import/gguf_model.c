@@ -74,16 +74,20 @@ static void settle_heads(json_t *config, const char *family)
 {
     const json_int_t head = whole(config, "head_dim"), heads = whole(config, "num_attention_heads");
     const json_int_t wide = head ? head : heads > 0 ? whole(config, "hidden_size") / heads : 0;
-    const json_int_t rotated = whole(config, "rope_dimension_count");
+    const bool halves = strcmp(family, "glm4") == 0; /* where folders do not say it */
+    const json_int_t said = whole(config, "rope_dimension_count");
+    const json_int_t rotated = said < 1 && halves ? wide : said;
 
     if (whole(config, "attention_value_length") == wide)
         json_object_del(config, "attention_value_length");
     if (strcmp(family, "gpt2") == 0 || wide < 1 || rotated < 1)
         return;
     json_object_del(config, "rope_dimension_count");
-    if (rotated != wide) /* rounded up: the next lower whole number of its product is meant */
-        json_object_set_new(config, "partial_rotary_factor",
-                            json_real(nextafter((double)rotated / (double)wide, INFINITY)));
+    if (rotated != wide ||
+        halves) /* rounded up: the next lower whole number of its product is meant */
+        json_object_set_new(
+            config, "partial_rotary_factor",
+            json_real(rotated == wide ? 1 : nextafter((double)rotated / (double)wide, INFINITY)));
 }
 
 /* A width stands for its quotients: by heads, and by the width of the model. */
@@ -219,6 +223,8 @@ static json_t *make_config(const struct gguf_family *f, const struct gguf_files 
     if (f->bias_key)
         json_object_set_new(config, f->bias_key,
                             json_boolean(gguf_files_find(g, "blk.0.attn_q.bias") != NULL));
+    if (f->ff_bias_key && gguf_files_find(g, "blk.0.ffn_up.bias"))
+        json_object_set_new(config, f->ff_bias_key, json_true());
     value = json_object_get(g->keys, "general.name");
     if (json_is_string(value))
         json_object_set_new(config, "_name_or_path", json_incref(value));

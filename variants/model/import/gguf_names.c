@@ -96,6 +96,43 @@ static const struct gguf_names gemma_keys[] = {
     {0},
 };
 
+static const struct gguf_names glm4_tensors[] = {
+    ENDS,
+    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
+    {"blk.*.post_attention_norm", "model.layers.*.post_self_attn_layernorm"},
+    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
+    {"blk.*.post_ffw_norm", "model.layers.*.post_mlp_layernorm"},
+    ATTENTION,
+    {"blk.*.ffn_up", "model.layers.*.mlp.gate_up_proj"},
+    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
+    {0},
+};
+
+static const struct gguf_names starcoder2_tensors[] = {
+    ENDS,
+    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
+    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
+    ATTENTION,
+    {"blk.*.ffn_up", "model.layers.*.mlp.c_fc"},
+    {"blk.*.ffn_down", "model.layers.*.mlp.c_proj"},
+    {0},
+};
+
+static const struct gguf_names starcoder2_keys[] = {
+    KEYS, {"attention.layer_norm_epsilon", "norm_epsilon"}, {0}};
+
+static const struct gguf_names cohere2_keys[] = {
+    KEYS, {"attention.layer_norm_epsilon", "layer_norm_eps"}, {0}};
+
+static const struct gguf_names granite_keys[] = {
+    KEYS,
+    {"attention.scale", "attention_multiplier"},
+    {"embedding_scale", "embedding_multiplier"},
+    {"residual_scale", "residual_multiplier"},
+    {"logit_scale", "logits_scaling"},
+    {0},
+};
+
 static const struct gguf_names phi3_tensors[] = {
     ENDS,
     {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
@@ -164,7 +201,7 @@ static const struct gguf_names mamba2_keys[] = {
 
 static const struct gguf_family families[] = {
     {FAMILY("llama", llama_tensors, llama_keys), .form = {.adjacent = true},
-     .bias_key = "attention_bias", .one_width = true},
+     .bias_key = "attention_bias", .ff_bias_key = "mlp_bias", .one_width = true},
     {FAMILY("qwen2", llama_tensors, llama_keys)},
     {FAMILY("qwen3", llama_tensors, llama_keys), .bias_key = "attention_bias"},
     {FAMILY("qwen2moe", llama_tensors, llama_keys), .type = "qwen2_moe", .bias_key = "qkv_bias",
@@ -177,6 +214,13 @@ static const struct gguf_family families[] = {
     {FAMILY("gemma2", behind_tensors, gemma_keys), .divided_at = 46},
     {FAMILY("gemma3", behind_tensors, gemma_keys), .type = "gemma3_text", .divided_at = 62,
      .sees_all = true},
+    {FAMILY("smollm3", llama_tensors, llama_keys), .form = {.adjacent = true},
+     .bias_key = "attention_bias", .ff_bias_key = "mlp_bias"},
+    {FAMILY("granite", llama_tensors, granite_keys), .form = {.adjacent = true},
+     .bias_key = "attention_bias", .ff_bias_key = "mlp_bias"},
+    {FAMILY("cohere2", llama_tensors, cohere2_keys), .bias_key = "attention_bias"},
+    {FAMILY("glm4", glm4_tensors, llama_keys), .bias_key = "attention_bias"},
+    {FAMILY("starcoder2", starcoder2_tensors, starcoder2_keys), .bias_key = "use_bias"},
     {FAMILY("phi3", phi3_tensors, llama_keys)},
     {FAMILY("gpt2", gpt2_tensors, gpt2_keys), .form = {.upright = true}},
     {FAMILY("mamba2", mamba2_tensors, mamba2_keys), .vectors = mamba2_vectors,

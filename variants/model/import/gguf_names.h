@@ -26,8 +26,9 @@ struct gguf_family {
      * one row there, which may be a vector here. NULL = none. */
     const char *const *vectors;
     const char *taps, *row;
-    /* The folder's key of whether queries, keys and values have biases; NULL = none. */
-    const char *bias_key;
+    /* The folder's key of whether queries, keys and values have biases; whether feed-forward networks
+     * have. NULL = none. */
+    const char *bias_key, *ff_bias_key;
     /* Where no key says so: gates of experts are divided by their sum; no layer has a window; yarn
      * is between fractions of pairs. */
     bool norms_gates, sees_all, fractions;

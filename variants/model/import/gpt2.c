@@ -46,13 +46,6 @@ static const struct key_row keys[] = {
     {0},
 };
 
-static const struct act_name acts[] = {
-    {"gelu_new", "gelu_tanh"},  {"gelu", "gelu"},
-    {"relu", "relu"},           {"silu", "swish"},
-    {"swish", "swish"},         {"gelu_pytorch_tanh", "gelu_tanh"},
-    {"gelu_fast", "gelu_tanh"}, {0},
-};
-
 static void more(struct config_json *j)
 {
     const int D = config_json_whole(j, "n_embd", 768, 1, MAX_WIDTH);
@@ -74,7 +67,7 @@ static void more(struct config_json *j)
     SAY(j, {"norm", "pre"}, {"norm_kind", "layer"}, {"attn_bias", "1"}, {"ff_bias", "1"});
     config_json_put(j, "scale", "%.9g",
                     config_json_flag(j, "scale_attn_weights", true) ? 1 / sqrt(dh) : 1);
-    import_put_ffn(j, "activation_function", "gelu_new", acts);
+    import_put_ffn(j, "activation_function", "gelu_new", plain_acts);
 }
 
 const struct model_type model_type_gpt2 = {

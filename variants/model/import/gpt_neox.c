@@ -38,13 +38,6 @@ static const struct key_row keys[] = {
     {0},
 };
 
-static const struct act_name acts[] = {
-    {"gelu", "gelu"},           {"gelu_new", "gelu_tanh"},
-    {"relu", "relu"},           {"silu", "swish"},
-    {"swish", "swish"},         {"gelu_pytorch_tanh", "gelu_tanh"},
-    {"gelu_fast", "gelu_tanh"}, {0},
-};
-
 static const struct rotary rotary = {
     .base = "rotary_emb_base", .share = "rotary_pct", .usual_share = 0.25};
 
@@ -66,7 +59,7 @@ static void more(struct config_json *j)
                     config_json_flag(j, "use_parallel_residual", true) ? "parallel" : "pre");
     SAY(j, {"norm_kind", "layer"}, {"ff_bias", "1"});
     import_put_rotary(j, &rotary, dh);
-    import_put_ffn(j, "hidden_act", "gelu", acts);
+    import_put_ffn(j, "hidden_act", "gelu", plain_acts);
 }
 
 const struct model_type model_type_gpt_neox = {

@@ -3,11 +3,12 @@
  * llama, and what is nearly the same: mistral (Jiang et al. 2023, arXiv:2310.06825) with a window,
  * qwen2 (Yang et al. 2024, arXiv:2407.10671) with biases of queries, keys and values, qwen3 (2025,
  * arXiv:2505.09388) with normed queries and keys, olmo2 (OLMo Team 2025, arXiv:2501.00656), which norms
- * these over all heads of a row, and the output of each sub-layer in place of its input. */
+ * these over all heads of a row, and the output of each sub-layer in place of its input; granite
+ * (Granite Team 2024) with factors. */
 #include "llama.h"
 
 /* clang-format off */
-static const struct tensor_row tensors[] = {
+const struct tensor_row llama_tensors[] = {
     {.ours = "embed", .published = "embed_tokens"},
     {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
     {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
@@ -23,7 +24,7 @@ static const struct tensor_row tensors[] = {
 /* clang-format on */
 
 #define KEYS LLAMA_KEYS(1e-6, 0)
-static const struct key_row llama_keys[] = {
+const struct key_row llama_keys[] = {
     KEYS,
     {"attention_bias", "attn_bias", KEY_FLAG, 0, 0, 1},
     {"mlp_bias", "ff_bias", KEY_FLAG, 0, 0, 1},
@@ -243,9 +244,30 @@ static void olmo2(struct config_json *j)
     config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-5, 0, 1));
 }
 
-LLAMA_TYPE(llama, .usual_context = 2048, .keys = llama_keys, .tensors = tensors, .more = llama);
-LLAMA_TYPE(mistral, .usual_context = 131072, .keys = plain_keys, .tensors = tensors,
+/* Multipliers of the embedding, of what sub-layers add, of scores; a divisor of logits. */
+static void granite(struct config_json *j)
+{
+    enum { MOST = 1 << 20 };
+
+    import_put_llama(j, "llama", 0, 0);
+    config_json_put(j, "emb_scale", "%.9g",
+                    config_json_real(j, "embedding_multiplier", 1, 0, MOST));
+    config_json_put(j, "res_scale", "%.9g", config_json_real(j, "residual_multiplier", 1, 0, MOST));
+    config_json_put(j, "scale", "%.9g", config_json_real(j, "attention_multiplier", 1, 0, MOST));
+    config_json_put(j, "logit_scale", "%.9g",
+                    1 / config_json_real(j, "logits_scaling", 1, 1e-6, MOST));
+}
+
+LLAMA_TYPE(llama, .usual_context = 2048, .keys = llama_keys, .tensors = llama_tensors,
+           .more = llama);
+USUAL_SIZES(4096, 11008, 32, 32, 32000);
+LLAMA_TYPE(granite, .usual_context = 2048, .usual = usual_sizes, .keys = llama_keys,
+           .tensors = llama_tensors, .more = granite);
+LLAMA_TYPE(mistral, .usual_context = 131072, .keys = plain_keys, .tensors = llama_tensors,
            .more = mistral);
-LLAMA_TYPE(qwen2, .usual_context = 32768, .keys = plain_keys, .tensors = tensors, .more = qwen2);
-LLAMA_TYPE(qwen3, .usual_context = 32768, .keys = qwen3_keys, .tensors = tensors, .more = qwen3);
-LLAMA_TYPE(olmo2, .usual_context = 2048, .keys = olmo2_keys, .tensors = tensors, .more = olmo2);
+LLAMA_TYPE(qwen2, .usual_context = 32768, .keys = plain_keys, .tensors = llama_tensors,
+           .more = qwen2);
+LLAMA_TYPE(qwen3, .usual_context = 32768, .keys = qwen3_keys, .tensors = llama_tensors,
+           .more = qwen3);
+LLAMA_TYPE(olmo2, .usual_context = 2048, .keys = olmo2_keys, .tensors = llama_tensors,
+           .more = olmo2);

@@ -47,18 +47,34 @@
 #define LLAMA_OUTPUT                                                                               \
     {.ours = "out", .published = "lm_head", .bare = true, .tie = TIE_WORDS, .with = "embed_tokens"}
 
-/* With the publisher's epsilon, and whether words are tied. */
-#define LLAMA_KEYS_BUT_INNER(eps, tied)                                                                      \
+#define GATE_UP                                                                                    \
+    {.ours = "layers.*.ff.g", .published = "layers.*.mlp.gate_up_proj", .part = 0, .parts = 2},    \
+    {.ours = "layers.*.ff.1", .published = "layers.*.mlp.gate_up_proj", .part = 1, .parts = 2},    \
+    {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"}
+
+/* Whether words are tied, and the publisher's epsilon. */
+#define LLAMA_SIZES(tied)                                                                          \
     {"hidden_size", "d_model", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                 \
     {"num_attention_heads", "n_head", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                          \
     {"num_hidden_layers", "n_layer", KEY_WHOLE, REQUIRED, 1, MAX_LAYERS},                          \
     {"vocab_size", "vocab", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                    \
-    {"rms_norm_eps", "ln_eps", KEY_REAL, eps, 0, 1},                                               \
     {"tie_word_embeddings", "tied", KEY_FLAG, tied, 0, 1}
+#define LLAMA_KEYS_BUT_INNER(eps, tied)                                                            \
+    LLAMA_SIZES(tied),                                                                             \
+    {"rms_norm_eps", "ln_eps", KEY_REAL, eps, 0, 1}
 #define LLAMA_KEYS(eps, tied)                                                                      \
     LLAMA_KEYS_BUT_INNER(eps, tied),                                                               \
     {"intermediate_size", "d_inner", KEY_WHOLE, REQUIRED, 1, 4 * MAX_WIDTH}
 /* clang-format on */
+
+/* Publishers' sizes, for config files that lack them. */
+#define USUAL_SIZES(width, inner, layers, heads, words)                                            \
+    static const struct usual_size usual_sizes[] = {{"hidden_size", width},                        \
+                                                    {"intermediate_size", inner},                  \
+                                                    {"num_hidden_layers", layers},                 \
+                                                    {"num_attention_heads", heads},                \
+                                                    {"vocab_size", words},                         \
+                                                    {NULL, 0}}
 
 #define LLAMA_TYPE(type, ...)                                                                      \
     const struct model_type model_type_##type = {.name = #type,                                    \
@@ -106,5 +122,7 @@ void import_put_stack(struct config_json *j, const char *mixer, const char *word
 void import_put_by_layer(struct config_json *j, const char *key, const bool *full, double of_window,
                          double of_full);
 
+extern const struct tensor_row llama_tensors[];
+extern const struct key_row llama_keys[];
 extern const struct act_name llama_acts[];
 extern const struct rotary llama_rotary; /* of whole heads */

@@ -84,7 +84,7 @@ void import_put_longrope(struct config_json *j, const struct longrope *l)
                           (config_json_at(j, ORIGINAL) || l->usual_original) &&
                           config_json_at(j, CONTEXT);
     const int context =
-        counts || compares ? config_json_whole(j, CONTEXT, l->usual_context, 1, MOST_CONTEXT) : 0;
+        counts || compares ? config_json_whole(j, CONTEXT, j->usual_context, 1, MOST_CONTEXT) : 0;
     const double ratio = context / original;
 
     if (compares && said != ratio)

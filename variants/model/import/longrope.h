@@ -5,11 +5,10 @@
 #include "variants/variant.h"
 
 struct longrope {
-    const json_t *how; /* the object that describes it */
-    const char *name;  /* of that */
-    int pairs;         /* of a head that are rotated */
-    /* Where no key says it: tokens of the training, 0 = the context; the context, REQUIRED. */
-    int usual_original, usual_context;
+    const json_t *how;  /* the object that describes it */
+    const char *name;   /* of that */
+    int pairs;          /* of a head that are rotated */
+    int usual_original; /* tokens of the training where no key says it, 0 = the context */
 };
 
 /* Say both lists, and what cosines and sines are multiplied by; refuse what contradicts itself. */

@@ -59,6 +59,13 @@ void import_skip(struct config_json *j, const char *const *keys)
         config_json_at(j, *keys);
 }
 
+const struct act_name plain_acts[] = {
+    {"gelu_new", "gelu_tanh"},  {"gelu", "gelu"},
+    {"relu", "relu"},           {"silu", "swish"},
+    {"swish", "swish"},         {"gelu_pytorch_tanh", "gelu_tanh"},
+    {"gelu_fast", "gelu_tanh"}, {0},
+};
+
 void import_put_ffn(struct config_json *j, const char *key, const char *absent,
                     const struct act_name *names)
 {

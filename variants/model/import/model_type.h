@@ -74,6 +74,12 @@ struct key_row {
     double least, most;
 };
 
+/* A size that files of a family lack if it is this one. */
+struct usual_size {
+    const char *key;
+    int is;
+};
+
 struct model_type {
     const char *name;                 /* model_type */
     const char *prefix;               /* of its tensors, with or without */
@@ -84,6 +90,7 @@ struct model_type {
     const char *aside;                /* tensors that begin so score no text; NULL = none */
     bool endless;                     /* its memory carries texts of any length */
     const struct alias *aliases;      /* of its keys */
+    const struct usual_size *usual;   /* the last one has no key; NULL = none */
     const struct key_row *keys;       /* the last one has no name */
     const struct tensor_row *tensors; /* likewise */
     /* All that is no row: choices, and what is refused. */
@@ -92,14 +99,18 @@ struct model_type {
 
 /* In the order of messages. */
 #define MODEL_TYPES(X)                                                                             \
+    X(cohere2)                                                                                     \
     X(deepseek_v2)                                                                                 \
     X(gated_deltanet)                                                                              \
     X(gemma2)                                                                                      \
     X(gemma3_text)                                                                                 \
     X(gla)                                                                                         \
+    X(glm)                                                                                         \
+    X(glm4)                                                                                        \
     X(gpt2)                                                                                        \
     X(gpt_neox)                                                                                    \
     X(gpt_oss)                                                                                     \
+    X(granite)                                                                                     \
     X(llama)                                                                                       \
     X(mamba2)                                                                                      \
     X(mistral)                                                                                     \
@@ -114,6 +125,8 @@ struct model_type {
     X(qwen3_next)                                                                                  \
     X(rwkv7)                                                                                       \
     X(rwkv7_fla)                                                                                   \
+    X(smollm3)                                                                                     \
+    X(starcoder2)                                                                                  \
     X(transfo_xl)
 #define X(name) extern const struct model_type model_type_##name;
 MODEL_TYPES(X)
@@ -132,6 +145,7 @@ void import_refuse_strangers(struct config_json *j);
 struct act_name {
     const char *published, *ours;
 };
+extern const struct act_name plain_acts[]; /* of networks without a gate */
 /* Say the ffn of the key's activation. */
 void import_put_ffn(struct config_json *j, const char *key, const char *absent,
                     const struct act_name *names);
@@ -145,9 +159,9 @@ struct rotary {
     const char *const *idle;  /* further keys, which say nothing of a text; NULL = none */
     int original;             /* tokens of the training where no key says it; 0 = the context */
     bool longrope_alone;      /* no other scaling; "su" and "yarn" are its older words for it */
-    int usual_context;        /* as of struct model_type, of those with longrope */
 };
-void import_put_rotary(struct config_json *j, const struct rotary *r, int head);
+/* Returns the base. */
+double import_put_rotary(struct config_json *j, const struct rotary *r, int head);
 /* Two bases: of layers that see a window, and of those that see all (full[l]), which `base` says. */
 struct rotary_kinds {
     const char *base, *window_base; /* keys of the older spelling */

@@ -17,7 +17,9 @@ struct published {
     struct shards shards;
     /* How its tensors are read. */
     const struct model_type *rows;
-    const char *prefix;
+    const char *prefix,
+        *outer; /* of tensors of the model; of those beside it, such as the output */
+    bool part;  /* its texts' part of a model of other things, too */
     bool norms_words;
     struct gguf_form form; /* of a GGUF file */
 };

@@ -26,9 +26,7 @@ static const struct tensor_row tensors[] = {
     QKV("k", 1),
     QKV("v", 2),
     {.ours = "layers.*.attn.o", .published = "layers.*.self_attn.o_proj"},
-    {.ours = "layers.*.ff.g", .published = "layers.*.mlp.gate_up_proj", .part = 0, .parts = 2},
-    {.ours = "layers.*.ff.1", .published = "layers.*.mlp.gate_up_proj", .part = 1, .parts = 2},
-    {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"},
+    GATE_UP,
     {.ours = "final_ln", .published = "norm"},
     LLAMA_OUTPUT,
     {0},
@@ -42,8 +40,7 @@ static const struct rotary rotary = {.base = "rope_theta",
                                      .share = "partial_rotary_factor",
                                      .usual_share = 1,
                                      .original = CONTEXT,
-                                     .longrope_alone = true,
-                                     .usual_context = CONTEXT};
+                                     .longrope_alone = true};
 
 /* Of how it was trained; there may be other values. */
 static void refuse_other_than_one(struct config_json *j, const char *key)

@@ -101,6 +101,25 @@ static void put_key(struct config_json *j, const struct key_row *row)
                         config_json_real(j, row->published, row->absent, row->least, row->most));
 }
 
+/* Of a model of texts and other things, such as images: go on with what it says of texts. */
+static void enter_text(struct published *p, struct config_json *j)
+{
+    static const char *const of_all[] = {"tie_word_embeddings", "quantization_config",
+                                         "_name_or_path"};
+    const char *const whole = json_string_value(json_object_get(j->root, "model_type"));
+    json_t *const text = json_object_get(j->root, "text_config");
+
+    p->part = json_object_get(text, "model_type") && !(whole && model_type_find(whole));
+    if (!p->part)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(of_all); i++)
+        if (json_object_get(j->root, of_all[i]))
+            json_object_set(text, of_all[i], json_object_get(j->root, of_all[i]));
+    json_incref(text);
+    json_decref(j->root);
+    j->root = text;
+}
+
 static void find_family(struct published *p, struct config_json *j)
 {
     const char *const name = config_json_word(j, "model_type", NULL);
@@ -116,7 +135,11 @@ static void find_family(struct published *p, struct config_json *j)
         return;
     }
     p->family = j->family = p->rows->name;
+    for (const struct usual_size *u = p->rows->usual; !p->form.computed && u && u->key; u++)
+        if (!json_object_get(j->root, u->key))
+            json_object_set_new(j->root, u->key, json_integer(u->is));
     j->aliases = p->rows->aliases;
+    j->usual_context = p->rows->usual_context;
 }
 
 /* Where its weights are from, without what a terminal would obey. */
@@ -150,7 +173,7 @@ struct piece {
 
 static void name_piece(struct piece *to, const struct published *p, const char *rest)
 {
-    const char *const prefix = to->row->bare ? "" : p->prefix;
+    const char *const prefix = to->row->bare ? p->outer : p->prefix;
 
     rest = to->row->bare_rest ? "" : rest;
     tensor_row_name(to->name, to->row->published, prefix, to->layer, to->expert, rest);
@@ -209,14 +232,38 @@ static struct piece piece_of(const struct published *p, const struct param *w, i
     return to;
 }
 
-/* With or without the model's name in front, as the embedding shows. */
+/* With or without the model's name in front, as the embedding shows; of a model of more than texts,
+ * with that of its part in two places. */
 static void find_prefix(struct published *p)
 {
+    static const struct {
+        const char *of_model, *of_rest;
+    } parts[] = {{"model.language_model.", ""}, {"language_model.model.", "language_model."}};
     char with[TENSOR_NAME];
 
-    snprintf(with, sizeof(with), "%s%s", p->rows->prefix, p->rows->embedding);
-    const bool bare = !shards_find(&p->shards, with) && shards_find(&p->shards, p->rows->embedding);
-    p->prefix = bare ? "" : p->rows->prefix;
+    p->prefix = p->rows->prefix;
+    p->outer = "";
+    for (size_t i = 0; p->part && i < ARRAY_LEN(parts); i++) {
+        snprintf(with, sizeof(with), "%s%s", parts[i].of_model, p->rows->embedding);
+        if (shards_find(&p->shards, with)) {
+            p->prefix = parts[i].of_model;
+            p->outer = parts[i].of_rest;
+        }
+    }
+    snprintf(with, sizeof(with), "%s%s", p->prefix, p->rows->embedding);
+    if (!shards_find(&p->shards, with) && shards_find(&p->shards, p->rows->embedding))
+        p->prefix = "";
+}
+
+/* Wrappers differ in what they take for tied where they do not say it: the files show. */
+static void settle_tie(const struct published *p, struct config_json *j)
+{
+    static const char key[] = "tie_word_embeddings";
+    char out[TENSOR_NAME];
+
+    snprintf(out, sizeof(out), "%slm_head.weight", p->outer);
+    if (p->part && !json_object_get(j->root, key))
+        json_object_set_new(j->root, key, json_boolean(!shards_find(&p->shards, out)));
 }
 
 /* ---- shapes ------------------------------------------------------------------------------- */
@@ -302,10 +349,17 @@ static bool is_buffer(const char *name)
     return false;
 }
 
-/* Layers that guess further tokens. */
-static bool is_aside(const struct model_type *rows, const char *name)
+static bool begins(const char *name, const char *with)
 {
-    return rows->aside && strncmp(name, rows->aside, strlen(rows->aside)) == 0;
+    return with && strncmp(name, with, strlen(with)) == 0;
+}
+
+/* Layers that guess further tokens, and what reads images. */
+static bool is_aside(const struct published *p, const char *name)
+{
+    const bool of_text = begins(name, p->prefix) || begins(name, *p->outer ? p->outer : "lm_head");
+
+    return begins(name, p->rows->aside) || (p->part && !of_text);
 }
 
 /* What nothing reads would make a wrong model, silently. */
@@ -314,7 +368,7 @@ static enum status check_rest(const struct published *p, struct err *e)
     for (int i = 0; i < p->shards.n_tensors; i++) {
         const struct shard_tensor *const t = &p->shards.tensors[i];
         const struct shard_tensor *first;
-        if (t->used || is_buffer(t->t->name) || is_aside(p->rows, t->t->name))
+        if (t->used || is_buffer(t->t->name) || is_aside(p, t->t->name))
             continue;
         if (!ties_find(&first, p, t->t->name))
             return fail(e, E_IO,
@@ -346,12 +400,14 @@ static enum status check_tensors(struct published *p, struct err *e)
 static void say_config(struct published *p, struct config_json *j, const char *dir,
                        const char *only)
 {
+    enter_text(p, j);
     find_family(p, j);
     if (j->st == OK && !p->form.computed) /* a GGUF file is open */
         j->st = shards_open(&p->shards, p->path, dir, only, j->e);
     if (j->st != OK)
         return;
     find_prefix(p);
+    settle_tie(p, j);
     j->bare = !*p->prefix && !p->form.computed;
     j->shards = &p->shards;
     check_architectures(j);

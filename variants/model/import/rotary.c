@@ -162,6 +162,7 @@ static const struct {
 } kinds[] = {
     {"default", {ORIGINAL}},
     {"linear", {"factor", ORIGINAL}},
+    {"dynamic", {"factor", ORIGINAL}},
     {"llama3", {"factor", "low_freq_factor", "high_freq_factor", ORIGINAL}},
     {"yarn",
      {"factor", ORIGINAL, "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim",
@@ -289,11 +290,8 @@ static void put_longrope(struct config_json *j, const struct rotary *r, const st
                          int dim)
 {
     import_put_longrope(
-        j, &(struct longrope){.how = s->how,
-                              .name = s->name,
-                              .pairs = dim / 2,
-                              .usual_original = r->original,
-                              .usual_context = r->usual_context ? r->usual_context : REQUIRED});
+        j, &(struct longrope){
+               .how = s->how, .name = s->name, .pairs = dim / 2, .usual_original = r->original});
 }
 
 static void put_scaling(struct config_json *j, const struct rotary *r, const struct spellings *s,
@@ -307,7 +305,7 @@ static void put_scaling(struct config_json *j, const struct rotary *r, const str
     const bool other = kind > 0 && strcmp(name, "longrope") != 0;
     if (kind == ARRAY_LEN(kinds) || (r->longrope_alone && other)) {
         import_refuse(j, "%s %.40s: not supported  -> use none, %slongrope", s->name, s->kind,
-                      r->longrope_alone ? "or " : "linear, llama3, yarn or ");
+                      r->longrope_alone ? "or " : "linear, dynamic, llama3, yarn or ");
         return;
     }
     refuse_rest(j, r, s, kind);
@@ -323,7 +321,11 @@ static void put_scaling(struct config_json *j, const struct rotary *r, const str
         import_refuse(j, "%s %s: factor %g  -> use 1 or more", s->name, s->kind, factor);
     config_json_put(j, "rope_scaling", "%s", s->kind);
     config_json_put(j, "rope_factor", "%.9g", factor);
-    if (strcmp(s->kind, "llama3") == 0)
+    if (strcmp(s->kind, "dynamic") == 0) /* whatever ORIGINAL is */
+        config_json_put(
+            j, "rope_original", "%d",
+            config_json_whole(j, "max_position_embeddings", j->usual_context, 1, INT32_MAX));
+    else if (strcmp(s->kind, "llama3") == 0)
         put_llama3(j, s);
     else if (strcmp(s->kind, "yarn") == 0)
         put_yarn(j, s, factor);
@@ -344,7 +346,7 @@ static int rotated(struct config_json *j, const struct rotary *r, double share, 
     return dim;
 }
 
-void import_put_rotary(struct config_json *j, const struct rotary *r, int head)
+double import_put_rotary(struct config_json *j, const struct rotary *r, int head)
 {
     struct spellings s;
 
@@ -358,6 +360,7 @@ void import_put_rotary(struct config_json *j, const struct rotary *r, int head)
     config_json_put(j, "rope_dim", "%d", dim);
     config_json_put(j, "rope_pairs", "half");
     put_scaling(j, r, &s, dim);
+    return base;
 }
 
 /* ---- two kinds of layers ------------------------------------------------------------------ */

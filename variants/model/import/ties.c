@@ -20,6 +20,7 @@ static bool is_tied(const struct published *p, const struct tensor_row *row, int
 bool ties_find(const struct shard_tensor **first, const struct published *p, const char *name)
 {
     const size_t skip = strlen(p->prefix);
+    const size_t outer = strncmp(name, p->outer, strlen(p->outer)) == 0 ? strlen(p->outer) : 0;
     const bool has_prefix = strncmp(name, p->prefix, skip) == 0;
 
     for (const struct tensor_row *row = p->rows->tensors; row->ours; row++) {
@@ -27,7 +28,7 @@ bool ties_find(const struct shard_tensor **first, const struct published *p, con
         const char *rest;
         int layer;
         if (row->tie == TIE_NONE || (!row->bare && !has_prefix) ||
-            !tensor_row_covers(row->published, row->bare ? name : name + skip, &layer, &rest) ||
+            !tensor_row_covers(row->published, name + (row->bare ? outer : skip), &layer, &rest) ||
             !is_tied(p, row, layer, rest))
             continue;
         tensor_row_name(with, row->with, p->prefix, layer, 0, rest);

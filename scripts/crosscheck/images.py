@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Models of images and texts, of which `bench` reads the texts' part.
+
+    scripts/crosscheck/images.py DIR
+    bench check --golden DIR
+
+writes a folder for each, with what transformers makes of texts without images, as models.py does. Needs
+torch, transformers and safetensors (docs/crosschecks.md)."""
+
+import os
+import sys
+
+import torch
+import transformers
+
+from models import SEED, begin, expect, spread
+
+VISION = dict(hidden_size=16, intermediate_size=16, num_attention_heads=2, image_size=28, patch_size=14)
+TEXT = dict(hidden_size=24, intermediate_size=28, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, vocab_size=61, max_position_embeddings=128, head_dim=12)
+MODELS = {
+    "gemma3": ("Gemma3Config", dict(
+        text_config=dict(TEXT, num_hidden_layers=7, sliding_window=9, query_pre_attn_scalar=20),
+        vision_config=dict(VISION, num_hidden_layers=1), mm_tokens_per_image=1)),
+    "mistral3": ("Mistral3Config", dict(
+        text_config=dict(TEXT, model_type="mistral", sliding_window=None), tie_word_embeddings=False,
+        vision_config=dict(VISION, model_type="pixtral", head_dim=8, num_hidden_layers=1))),
+    "llava": ("LlavaConfig", dict(
+        text_config=dict(TEXT, model_type="llama"),
+        vision_config=dict(VISION, model_type="clip_vision_model", num_hidden_layers=2))),
+}
+
+
+def main():
+    begin(__doc__)
+    for name, (kind, values) in MODELS.items():
+        config = getattr(transformers, kind)(image_token_index=60, **values)
+        config._attn_implementation = "eager"
+        torch.manual_seed(SEED)
+        model = transformers.AutoModelForImageTextToText.from_config(
+            config, dtype=torch.float32).eval()
+        spread(model)
+        folder = os.path.join(sys.argv[1], name)
+        model.save_pretrained(folder)
+        model.config.vocab_size = config.get_text_config().vocab_size
+        expect(folder, config.get_text_config().model_type, model)
+        print(name)
+
+
+if __name__ == "__main__":
+    main()
