@@ -74,6 +74,8 @@
     X(minlstm, RECURRENT) \
     X(rglru, RECURRENT) \
     X(griffin, RECURRENT) \
+    X(shortconv, RECURRENT) \
+    X(lfm2, RECURRENT) \
     X(aan, RECURRENT) \
     X(synthesizer, HEADS) \
     X(synthesizer_random, HEADS) \

@@ -182,6 +182,11 @@ def rglru(p, x, s, m):
     return flat(walk(s, x.shape[2], step)) * z * phi
 
 
+def shortconv(p, x, s, m):
+    b, c, u = (linear(p, n, x, n + ".bias" in p) for n in "bcx")
+    return c * convolved(p, b * u, s, lambda y: y)
+
+
 def preconditioned(p, x, s, m):
     q, k, v = (heads(y, m["H"]) for y in qkv(p, x, s, m["widths"], True))
     q, k, g = unit(q), unit(k), decays(p, x, m)
@@ -354,6 +359,17 @@ def of_rglru(H, D, dv=4):
     return shapes, dict(widths=(n,), dk=1, dv=dv, conv=4, scale=1.0, state=(n, 1, 1), says=dict(conv_width=4))
 
 
+def of_shortconv(taps, bias):
+    def of(H, D):
+        shapes = {n + ".weight": (D, D) for n in "bcx"}
+        shapes.update({"conv.weight": (D, taps)})
+        if bias:
+            shapes.update({n + ".bias": (D,) for n in ("b", "c", "x", "conv", "o")})
+        return shapes, dict(widths=(D,), dk=D // H, dv=D // H, conv=taps, scale=1.0, state=(),
+                            says=dict(short_taps=taps, short_bias=int(bias)))
+    return of
+
+
 # name of the file: variant, its layer, its parameters
 FILES = {
     "op_gdn2": ("gdn2", gdn2, of_gdn2),
@@ -362,6 +378,9 @@ FILES = {
     "op_gated_deltaproduct": ("gated-deltaproduct", deltaproduct, of_deltaproduct(True, 2)),
     "op_lightning": ("lightning", lightning, of_lightning),
     "op_rglru": ("rglru", rglru, of_rglru),
+    "op_shortconv": ("shortconv", shortconv, of_shortconv(3, False)),
+    "op_shortconv_bias": ("shortconv", shortconv, of_shortconv(4, True)),
+    "lm_shortconv": ("shortconv", shortconv, of_shortconv(3, False)),
     "lm_lightning": ("lightning", lightning, of_lightning),
     "op_pgdn": ("pgdn", preconditioned, of_preconditioned(False)),
     "op_pkda": ("pkda", preconditioned, of_preconditioned(True)),
@@ -386,7 +405,7 @@ FILES = {
 def states(m, B, random):
     if "attends" in m:
         return {"mem": random.standard_normal((B, m.get("mem", 0), D))}
-    s = {"state_s": 0.4 * random.standard_normal((B,) + m.get("state", (m["H"], m["dk"], m["dv"])))}
+    s = {} if m.get("state") == () else {"state_s": 0.4 * random.standard_normal((B,) + m.get("state", (m["H"], m["dk"], m["dv"])))}
     for name, shape in m.get("states", {}).items():
         s[name] = abs(random.standard_normal((B,) + shape))
     if m["conv"]:
@@ -396,7 +415,7 @@ def states(m, B, random):
 
 def layer(run, p, x, s, m, norm=lambda rows: rows):
     if "attends" not in m:
-        return linear(p, "o", run(p, norm(x), s, m))
+        return linear(p, "o", run(p, norm(x), s, m), "o.bias" in p)
     rows = np.concatenate([s["mem"], x], 2)
     s["mem"] = rows[:, :, -LM["mem"]:]
     return linear(p, "o", run(p, norm(rows), x.shape[2], m))

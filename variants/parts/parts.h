@@ -20,7 +20,7 @@
     X(linear_elu) X(based) X(favor) X(favor_hyp) X(favor_trig) X(favor_relu) X(aan) X(synth_dense) \
     X(synth_random) X(retnet) X(lightning) X(gla) X(mamba) X(mamba2) X(deltanet) X(gdn) X(kda) \
     X(gdn2) X(pgdn) X(pkda) X(gsa) X(comba) X(deltaproduct) X(gated_deltaproduct) X(mlstm) \
-    X(hgrn2) X(rwkv6) X(rwkv7) X(mingru) X(rglru) X(mla) X(linformer) X(mca) X(tree) X(nystrom) X(pooling) X(etc) X(isab) \
+    X(hgrn2) X(rwkv6) X(rwkv7) X(mingru) X(rglru) X(shortconv) X(mla) X(linformer) X(mca) X(tree) X(nystrom) X(pooling) X(etc) X(isab) \
     X(collab) X(routing) X(lsh) X(sinkhorn) X(clustered) X(informer)
 /* struct config: attn_extra */
 #define EXTRAS(X) \
