@@ -36,6 +36,12 @@ BLOCKS = {
     "mixer.in_proj": "ssm_in", "mixer.conv1d": "ssm_conv1d", "mixer.norm": "ssm_norm",
     "mixer.out_proj": "ssm_out", "post_self_attn_layernorm": "post_attention_norm",
     "post_mlp_layernorm": "post_ffw_norm",
+    "model.embedding_norm": "token_embd_norm", "ffn_norm": "ffn_norm",
+    "operator_norm": "attn_norm",
+    "self_attn.out_proj": "attn_output", "self_attn.q_layernorm": "attn_q_norm",
+    "self_attn.k_layernorm": "attn_k_norm", "conv.in_proj": "shortconv.in_proj",
+    "conv.conv": "shortconv.conv", "conv.out_proj": "shortconv.out_proj", "feed_forward.w1": "ffn_gate",
+    "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down",
     "mlp.gate": "ffn_gate_inp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
     "mlp.shared_expert.gate_proj": "ffn_gate_shexp", "mlp.shared_expert.up_proj": "ffn_up_shexp",
     "mlp.shared_expert.down_proj": "ffn_down_shexp",
@@ -63,7 +69,7 @@ MORE = {
     "gemma3_text": dict(head_dim=16, query_pre_attn_scalar=16),
     "gemma3_text.scaled": dict(head_dim=16, query_pre_attn_scalar=16),
     "smollm3": {}, "granite": {}, "granite.plain": {}, "starcoder2": {}, "glm4": {},
-    "glm4.whole": {}, "cohere2": {},
+    "glm4.whole": {}, "cohere2": {}, "lfm2": dict(block_auto_adjust_ff_dim=False),
 }
 
 
@@ -348,14 +354,17 @@ def write(folder, family, config, kind):
             out.add_logit_scale(config.logit_scale)
             out.add_sliding_window(config.sliding_window)
             out.add_rope_scaling_type(gguf.RopeScalingType.NONE)
+        if family == "lfm2":
+            out.add_shortconv_l_cache(config.conv_L_cache)
+            kv = [kv if kind_ == "full_attention" else 0 for kind_ in config.layer_types]
         out.add_head_count_kv(kv)
         if family in ("starcoder2", "cohere2"):
             out.add_layer_norm_eps(getattr(config, "norm_epsilon", None) or config.layer_norm_eps)
         else:
-            out.add_layer_norm_rms_eps(config.rms_norm_eps)
+            out.add_layer_norm_rms_eps(getattr(config, "norm_eps", None) or config.rms_norm_eps)
         if family != "gemma3_text":
             out.add_rope_freq_base(config.rope_parameters["rope_theta"])
-        head = model.model.layers[0].self_attn.head_dim
+        head = next(one.self_attn for one in model.model.layers if hasattr(one, "self_attn")).head_dim
         share = (config.rope_parameters or {}).get("partial_rotary_factor", 1)
         out.add_rope_dimension_count(int(head * share))
         if family in ("phi3", "mixtral"):
@@ -381,6 +390,7 @@ def write(folder, family, config, kind):
             with torch.no_grad():
                 w.copy_(torch.from_numpy(x.astype(np.float64) - 1))
             continue
+        x = x.squeeze(1) if "conv.conv" in name else x
         turned = family == "gpt2" and x.ndim == 2 and ".h." in name
         x = x.T.copy() if turned else x
         of, stored, back = rounded(x, kind)
@@ -390,7 +400,7 @@ def write(folder, family, config, kind):
         behind = "gemma" in family or family == "olmo2"  # glm4 has other names
         out.add_tensor(renamed(name, behind), stored, raw_dtype=of)
         with torch.no_grad():
-            w.copy_(torch.from_numpy(back.T.copy() if turned else back))
+            w.copy_(torch.from_numpy(back.T.copy() if turned else back).reshape(w.shape))
     finish(out)
     expect(folder, family, model)
 

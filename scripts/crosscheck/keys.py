@@ -24,7 +24,7 @@ TOKENS = 24
 FOLDERS = ["deepseek_v2", "gemma2_capped", "gemma3_text", "gpt2_plain", "gpt_oss", "llama_gqa_bf16",
            "mamba2", "mistral_window", "mixtral_window", "neox_parallel_f16", "olmo2", "phi3_window",
            "qwen2_bias", "qwen2_moe", "qwen3_5_text", "qwen3_moe_normed", "qwen3_next", "qwen3_qknorm",
-           "cohere2_types", "glm4", "granite", "smollm3_list", "starcoder2_window"]
+           "cohere2_types", "glm4", "granite", "granite_hybrid", "lfm2", "smollm3_list", "starcoder2_window"]
 # Of tokens, training, tasks and types; layers by number, which golden folders have; what a version writes
 # into weights that it has read.
 ASIDE = {"vocab_size", "initializer_range", "use_cache", "pretraining_tp", "architectures", "model_type",

@@ -30,6 +30,11 @@ PHI3_LONG = dict(LLAMA, hidden_size=32, pad_token_id=1, eos_token_id=2, bos_toke
                                       short_factor=[1.0, 1.1, 1.05, 1.3],
                                       long_factor=[1.0, 1.9, 4.75, 8.4]))
 
+GRANITE_4 = dict(LLAMA, num_hidden_layers=4, shared_intermediate_size=20, mamba_n_heads=6, mamba_d_state=10,
+                 mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=16,
+                 layer_types=["linear_attention", "linear_attention", "full_attention",
+                              "linear_attention"])
+
 DEEPSEEK = dict(LLAMA, num_key_value_heads=4, kv_lora_rank=10, qk_nope_head_dim=6,
                 qk_rope_head_dim=4, v_head_dim=5, n_shared_experts=2, moe_intermediate_size=9,
                 first_k_dense_replace=1)
@@ -68,6 +73,13 @@ FAMILIES = {
                                       residual_multiplier=0.22, logits_scaling=1.7)),
     "granite.plain": ("GraniteConfig", dict(LLAMA, attention_bias=True, mlp_bias=True,
                                             tie_word_embeddings=True)),
+    "granitemoehybrid": ("GraniteMoeHybridConfig", dict(
+        GRANITE_4, num_local_experts=5, num_experts_per_tok=2, attention_multiplier=0.21,
+        embedding_multiplier=3.0, residual_multiplier=0.22, logits_scaling=1.7)),
+    "granitemoehybrid.dense": ("GraniteMoeHybridConfig", dict(
+        GRANITE_4, num_local_experts=0, position_embedding_type="rope", mamba_n_groups=2,
+        attention_bias=True, tie_word_embeddings=True, num_hidden_layers=2,
+        layer_types=["full_attention", "linear_attention"])),
     "starcoder2": ("Starcoder2Config", dict(LLAMA)),
     "starcoder2.window": ("Starcoder2Config", dict(
         LLAMA, sliding_window=7, use_bias=False, norm_epsilon=1e-3, tie_word_embeddings=False,
@@ -82,6 +94,12 @@ FAMILIES = {
         LLAMA, num_hidden_layers=3, sliding_window=9, logit_scale=0.7, attention_bias=True,
         tie_word_embeddings=False, layer_norm_eps=1e-3,
         layer_types=["full_attention", "sliding_attention", "full_attention"])),
+    "lfm2": ("Lfm2Config", dict(
+        LLAMA, num_hidden_layers=5, block_multiple_of=8, layer_types=["conv", "conv", "full_attention", "conv",
+                                                                      "full_attention"])),
+    "lfm2.bias": ("Lfm2Config", dict(
+        LLAMA, conv_bias=True, conv_L_cache=5, block_auto_adjust_ff_dim=False, full_attn_idxs=[0],
+        norm_eps=1e-3, tie_word_embeddings=False)),
     "gemma2": ("Gemma2Config", dict(LLAMA, head_dim=12, sliding_window=9,
                                     query_pre_attn_scalar=20)),
     "gemma2.capped": ("Gemma2Config", dict(LLAMA, num_hidden_layers=4, head_dim=8,

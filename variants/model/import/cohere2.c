@@ -25,8 +25,7 @@ static const struct key_row keys[] = {
 };
 USUAL_SIZES(8192, 22528, 40, 64, 256000);
 
-static const struct rotary rotary = {
-    .base = "rope_theta", .share = "rotary_pct", .usual_share = 1, .whole = true};
+static const struct rotary rotary = {.share = "rotary_pct", .whole = true};
 
 /* What its program does whatever they say. */
 static void check_idle(struct config_json *j, int period)

@@ -67,8 +67,6 @@ static double longer(struct config_json *j)
 
 static void put_attention(struct config_json *j)
 {
-    static const struct rotary rotary = {
-        .base = "rope_theta", .share = "partial_rotary_factor", .usual_share = 1, .whole = true};
     enum { Q_RANK = 1536 };
     const int H = config_json_whole(j, "num_attention_heads", REQUIRED, 1, MAX_WIDTH);
     const int nope = config_json_whole(j, "qk_nope_head_dim", NOPE, 1, MAX_WIDTH);
@@ -87,7 +85,7 @@ static void put_attention(struct config_json *j)
             rope, nope + rope);
     import_need_flag(j, "attention_bias", false);
     import_put_common(j, "mla");
-    import_put_rotary(j, &rotary, rope);
+    import_put_rotary(j, &llama_rotary, rope);
     config_json_put(j, "rope_pairs", "interleaved");
     config_json_put(j, "d_head", "%d", nope + rope);
     config_json_put(j, "kv_heads", "%d", H);

@@ -128,11 +128,7 @@ static const struct key_row mixtral_keys[] = {LLAMA_KEYS(1e-5, 0), {0}};
 static void mixtral(struct config_json *j)
 {
     enum { KV_HEADS = 8, BASE = 1000000 };
-    static const struct rotary rotary = {.base = "rope_theta",
-                                         .share = "partial_rotary_factor",
-                                         .usual_share = 1,
-                                         .usual_base = BASE,
-                                         .whole = true};
+    static const struct rotary rotary = {.usual_base = BASE, .whole = true};
     static const struct experts experts = {"num_experts", "num_experts_per_tok", 8, 2,
                                            .norms = true};
 

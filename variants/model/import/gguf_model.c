@@ -90,6 +90,30 @@ static void settle_heads(json_t *config, const char *family)
             json_real(rotated == wide ? 1 : nextafter((double)rotated / (double)wide, INFINITY)));
 }
 
+/* A number of heads of keys and values for each layer, 0 where it does not attend; the width of the
+ * feed-forward network is that of its tensors. */
+static void settle_layers(json_t *config)
+{
+    static const char key[] = "num_key_value_heads";
+    json_t *const list = json_incref(json_object_get(config, key)), *const types = json_array();
+    const json_t *heads;
+    size_t l;
+
+    json_array_foreach(list, l, heads)
+    {
+        const bool attends = json_integer_value(heads) > 0;
+        json_array_append_new(types, json_string(attends ? "full_attention" : "conv"));
+        if (attends)
+            json_object_set(config, key, (json_t *)heads);
+    }
+    if (json_is_array(list)) {
+        json_object_set(config, "layer_types", types);
+        json_object_set_new(config, "block_auto_adjust_ff_dim", json_false());
+    }
+    json_decref(list);
+    json_decref(types);
+}
+
 /* A width stands for its quotients: by heads, and by the width of the model. */
 static void settle_recurrence(json_t *config)
 {
@@ -210,6 +234,8 @@ static json_t *make_config(const struct gguf_family *f, const struct gguf_files 
         folder_key(name, f, key + n + 1);
         json_object_set_new(config, name, json_incref(value));
     }
+    if (strcmp(f->name, "lfm2") == 0)
+        settle_layers(config);
     settle_heads(config, f->name);
     settle_recurrence(config);
     settle_experts(config, f);

@@ -133,6 +133,35 @@ static const struct gguf_names granite_keys[] = {
     {0},
 };
 
+static const struct gguf_names lfm2_tensors[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"token_embd_norm", "model.embedding_norm"},
+    {"output_norm", "model.embedding_norm"},
+    {"output", "lm_head"},
+    {"blk.*.attn_norm", "model.layers.*.operator_norm"},
+    {"blk.*.ffn_norm", "model.layers.*.ffn_norm"},
+    {"blk.*.shortconv.in_proj", "model.layers.*.conv.in_proj"},
+    {"blk.*.shortconv.conv", "model.layers.*.conv.conv"},
+    {"blk.*.shortconv.out_proj", "model.layers.*.conv.out_proj"},
+    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
+    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
+    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
+    {"blk.*.attn_output", "model.layers.*.self_attn.out_proj"},
+    {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_layernorm"},
+    {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_layernorm"},
+    {"blk.*.ffn_gate", "model.layers.*.feed_forward.w1"},
+    {"blk.*.ffn_up", "model.layers.*.feed_forward.w3"},
+    {"blk.*.ffn_down", "model.layers.*.feed_forward.w2"},
+    {0},
+};
+
+static const struct gguf_names lfm2_keys[] = {
+    {"attention.layer_norm_rms_epsilon", "norm_eps"},
+    {"shortconv.l_cache", "conv_L_cache"},
+    KEYS,
+    {0},
+};
+
 static const struct gguf_names phi3_tensors[] = {
     ENDS,
     {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
@@ -221,6 +250,7 @@ static const struct gguf_family families[] = {
     {FAMILY("cohere2", llama_tensors, cohere2_keys), .bias_key = "attention_bias"},
     {FAMILY("glm4", glm4_tensors, llama_keys), .bias_key = "attention_bias"},
     {FAMILY("starcoder2", starcoder2_tensors, starcoder2_keys), .bias_key = "use_bias"},
+    {FAMILY("lfm2", lfm2_tensors, lfm2_keys), .taps = "blk.*.shortconv.conv"},
     {FAMILY("phi3", phi3_tensors, llama_keys)},
     {FAMILY("gpt2", gpt2_tensors, gpt2_keys), .form = {.upright = true}},
     {FAMILY("mamba2", mamba2_tensors, mamba2_keys), .vectors = mamba2_vectors,

@@ -26,8 +26,7 @@ static const struct tensor_row glm4_tensors[] = {
 static const struct key_row keys[] = {LLAMA_KEYS(1.5625e-7, 0), {0}};
 USUAL_SIZES(4096, 13696, 40, 32, 151552);
 
-static const struct rotary rotary = {
-    .base = "rope_theta", .share = "partial_rotary_factor", .usual_share = 0.5};
+static const struct rotary rotary = {.usual_share = 0.5};
 
 static void put_glm(struct config_json *j, const char *norm)
 {

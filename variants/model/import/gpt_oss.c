@@ -51,11 +51,7 @@ static const struct key_row keys[] = {
     {0},
 };
 
-static const struct rotary rotary = {.base = "rope_theta",
-                                     .share = "partial_rotary_factor",
-                                     .usual_share = 1,
-                                     .usual_base = 150000,
-                                     .whole = true};
+static const struct rotary rotary = {.usual_base = 150000, .whole = true};
 
 /* What the publisher's program takes where a file says nothing. */
 static void put_usual_scaling(struct config_json *j)

@@ -42,8 +42,7 @@ static const struct key_row plain_keys[] = {KEYS, {0}};
 const struct act_name llama_acts[] = {
     {"silu", "swiglu"}, {"gelu", "geglu"}, {"swish", "swiglu"}, {0}};
 
-const struct rotary llama_rotary = {
-    .base = "rope_theta", .share = "partial_rotary_factor", .usual_share = 1, .whole = true};
+const struct rotary llama_rotary = {.whole = true};
 
 /* One kind of attention in all layers. */
 void import_check_layer_types(struct config_json *j, const char *wanted)
@@ -244,18 +243,22 @@ static void olmo2(struct config_json *j)
     config_json_put(j, "head_eps", "%.9g", config_json_real(j, "rms_norm_eps", 1e-5, 0, 1));
 }
 
-/* Multipliers of the embedding, of what sub-layers add, of scores; a divisor of logits. */
-static void granite(struct config_json *j)
+void import_put_factors(struct config_json *j)
 {
     enum { MOST = 1 << 20 };
 
-    import_put_llama(j, "llama", 0, 0);
     config_json_put(j, "emb_scale", "%.9g",
                     config_json_real(j, "embedding_multiplier", 1, 0, MOST));
     config_json_put(j, "res_scale", "%.9g", config_json_real(j, "residual_multiplier", 1, 0, MOST));
     config_json_put(j, "scale", "%.9g", config_json_real(j, "attention_multiplier", 1, 0, MOST));
     config_json_put(j, "logit_scale", "%.9g",
                     1 / config_json_real(j, "logits_scaling", 1, 1e-6, MOST));
+}
+
+static void granite(struct config_json *j)
+{
+    import_put_llama(j, "llama", 0, 0);
+    import_put_factors(j);
 }
 
 LLAMA_TYPE(llama, .usual_context = 2048, .keys = llama_keys, .tensors = llama_tensors,

@@ -110,6 +110,11 @@ void import_put_dense_layers(struct config_json *j, const bool *dense, int usual
 /* Likewise: those of mlp_only_layers, and all but every decoder_sparse_step-th. */
 void import_put_sparse_layers(struct config_json *j, int usual_inner);
 
+/* granite's, of the embedding, of what sub-layers add, of scores; a divisor of logits. */
+void import_put_factors(struct config_json *j);
+/* Steps of mamba2 that are clamped. */
+void import_refuse_step_limits(struct config_json *j);
+
 /* One kind of attention in all layers. */
 void import_check_layer_types(struct config_json *j, const char *wanted);
 

@@ -40,7 +40,7 @@ static const struct key_row keys[] = {
 };
 
 /* Steps are not clamped: the limits say nothing, or are missing. */
-static void refuse_limits(struct config_json *j)
+void import_refuse_step_limits(struct config_json *j)
 {
     const json_t *const limits = config_json_at(j, "time_step_limit");
     const json_t *const low = json_array_get(limits, 0), *const high = json_array_get(limits, 1);
@@ -50,7 +50,7 @@ static void refuse_limits(struct config_json *j)
                              : json_object_size(high) > 0;
 
     if (limits && (!json_is_number(low) || json_number_value(low) != 0 || !endless))
-        config_json_refuse(j, "mamba2 with time_step_limit: not supported  -> use 0 to Infinity");
+        import_refuse(j, "time_step_limit: not supported  -> use 0 to Infinity");
 }
 
 static void more(struct config_json *j)
@@ -69,7 +69,7 @@ static void more(struct config_json *j)
     import_need_flag(j, "use_conv_bias", true);
     import_need_flag(j, "rms_norm", true);
     import_need_word(j, "hidden_act", "silu");
-    refuse_limits(j);
+    import_refuse_step_limits(j);
     /* of training, and of how it is computed; its program norms behind the gate, whatever
      * norm_before_gate says */
     SKIP(j, "time_step_rank", "time_step_min", "time_step_max", "time_step_floor",

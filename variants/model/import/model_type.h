@@ -111,6 +111,8 @@ struct model_type {
     X(gpt_neox)                                                                                    \
     X(gpt_oss)                                                                                     \
     X(granite)                                                                                     \
+    X(granitemoehybrid)                                                                            \
+    X(lfm2)                                                                                        \
     X(llama)                                                                                       \
     X(mamba2)                                                                                      \
     X(mistral)                                                                                     \
@@ -152,8 +154,9 @@ void import_put_ffn(struct config_json *j, const char *key, const char *absent,
 
 /* Rotary frequencies: base, scaling and how many coordinates of a head, from either spelling. */
 struct rotary {
-    const char *base, *share; /* the family's own keys of the older one */
-    double usual_share;       /* of a head that is rotated */
+    const char *base, *share; /* the family's own keys of the older one; NULL = rope_theta, and
+                               * partial_rotary_factor */
+    double usual_share;       /* of a head that is rotated; 0 = 1 */
     double usual_base;        /* 0 = 10000 */
     bool whole;               /* its program rotates whole heads only */
     const char *const *idle;  /* further keys, which say nothing of a text; NULL = none */

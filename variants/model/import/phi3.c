@@ -36,11 +36,7 @@ static const struct key_row keys[] = {LLAMA_KEYS(1e-5, 0), {0}};
 
 enum { CONTEXT = 4096 };
 
-static const struct rotary rotary = {.base = "rope_theta",
-                                     .share = "partial_rotary_factor",
-                                     .usual_share = 1,
-                                     .original = CONTEXT,
-                                     .longrope_alone = true};
+static const struct rotary rotary = {.original = CONTEXT, .longrope_alone = true};
 
 /* Of how it was trained; there may be other values. */
 static void refuse_other_than_one(struct config_json *j, const char *key)

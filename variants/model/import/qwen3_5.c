@@ -119,10 +119,7 @@ static const struct key_row next_keys[] = {
 
 /* Sections of coordinates that turn with places in pictures turn alike in texts. */
 static const char *const of_pictures[] = {"mrope_section", "mrope_interleaved", NULL};
-static const struct rotary rotary = {.base = "rope_theta",
-                                     .share = "partial_rotary_factor",
-                                     .usual_share = 0.25,
-                                     .idle = of_pictures};
+static const struct rotary rotary = {.usual_share = 0.25, .idle = of_pictures};
 
 /* All but the feed-forward network. */
 static void put_layers(struct config_json *j, int kv_heads)

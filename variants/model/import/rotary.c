@@ -346,13 +346,17 @@ static int rotated(struct config_json *j, const struct rotary *r, double share, 
     return dim;
 }
 
-double import_put_rotary(struct config_json *j, const struct rotary *r, int head)
+double import_put_rotary(struct config_json *j, const struct rotary *family, int head)
 {
+    struct rotary own = *family, *const r = &own;
     struct spellings s;
 
+    r->base = r->base ? r->base : BASE;
+    r->share = r->share ? r->share : SHARE;
+    r->usual_share = r->usual_share > 0 ? r->usual_share : 1;
+    r->usual_base = r->usual_base > 0 ? r->usual_base : 10000;
     read_spellings(j, &s);
-    const double base =
-        agreed(j, &s, BASE, r->base, r->usual_base > 0 ? r->usual_base : 10000, MIN_BASE, MAX_BASE);
+    const double base = agreed(j, &s, BASE, r->base, r->usual_base, MIN_BASE, MAX_BASE);
     const double share = agreed(j, &s, SHARE, r->share, r->usual_share, 0, 1);
     config_json_put(j, "scheme", "rope");
     config_json_put(j, "rope_base", "%.17g", base);
@@ -393,7 +397,7 @@ static void refuse_scaled_windows(struct config_json *j, const json_t *all)
 /* The older spelling says it of the layers that see all, too. */
 static void put_scaling_of_full(struct config_json *j, const json_t *old, const json_t *all)
 {
-    static const struct rotary plain = {.base = BASE, .share = SHARE};
+    static const struct rotary plain = {0};
     struct spellings s = {.old = old, .new = json_object_get(all, "full_attention")};
 
     s.how = s.old ? s.old : s.new;

@@ -6,11 +6,7 @@
 
 USUAL_SIZES(2048, 11008, 36, 16, 128256);
 
-static const struct rotary rotary = {.base = "rope_theta",
-                                     .share = "partial_rotary_factor",
-                                     .usual_share = 1,
-                                     .usual_base = 2e6,
-                                     .whole = true};
+static const struct rotary rotary = {.usual_base = 2e6, .whole = true};
 
 /* still[l]: layer l does not rotate. */
 static void read_still(struct config_json *j, bool *still)
