@@ -366,7 +366,8 @@ def write(folder, family, config, kind):
             out.add_rope_freq_base(config.rope_parameters["rope_theta"])
         head = next(one.self_attn for one in model.model.layers if hasattr(one, "self_attn")).head_dim
         share = (config.rope_parameters or {}).get("partial_rotary_factor", 1)
-        out.add_rope_dimension_count(int(head * share))
+        if family != "glm4" or share != 1:  # without the key, the whole head
+            out.add_rope_dimension_count(int(head * share))
         if family in ("phi3", "mixtral"):
             out.add_sliding_window(config.sliding_window or 0)
         if family != "phi3":

@@ -25,15 +25,15 @@ static double aux_loss(const struct trained *t)
     return (double)of.number;
 }
 
-/* -log softmax(W row)[token], as the definition reads. */
-static double nll_of(const struct param *W, const float *row, int token)
+/* -log softmax(scale W row)[token], as the definition reads. */
+static double nll_of(const struct param *W, double scale, const float *row, int token)
 {
     double sum = 0, own = 0;
 
     for (int v = 0; v < W->shape[0]; v++) {
         double x = 0;
         for (int e = 0; e < W->shape[1]; e++)
-            x += (double)W->data[v * W->shape[1] + e] * (double)row[e];
+            x += scale * (double)W->data[v * W->shape[1] + e] * (double)row[e];
         sum += exp(x);
         own = v == token ? x : own;
     }
@@ -60,7 +60,8 @@ static double by_definition(const struct trained *t, double progress)
             for (int b = 0; b < B; b++)
                 for (int i = 0; i + k < L; i++)
                     sum += (k ? 0.5 : 1) / (B * (L - k)) *
-                           nll_of(W, h + (b * L + i) * D, t->targets[b * L + i + k]);
+                           nll_of(W, (double)m->c.logit_scale, h + (b * L + i) * D,
+                                      t->targets[b * L + i + k]);
         }
     return sum;
 }
@@ -70,7 +71,8 @@ Test(auxiliary, is_what_its_definition_says)
     for (int layers = 0; layers < 2; layers++)
         for (int targets = 1 + !layers; targets <= 3; targets++)
             for (int step = 0; step <= 6; step++) {
-                const struct config c = with_losses("alrfou", layers, targets, false);
+                struct config c = with_losses("alrfou", layers, targets, false);
+                c.logit_scale = 0.75f;
                 struct trained t;
                 open_trained(&t, &c, "ref", 1);
                 t.m.lm.progress = step / 6.0;
@@ -102,6 +104,7 @@ static void expect_derivatives(float drop)
     for (size_t v = 0; v < ARRAY_LEN(variants_of); v++) {
         struct config c = with_losses(variants_of[v], v != 2, 1 + (v != 1), v % 2);
         struct trained t;
+        c.logit_scale = drop > 0 ? 1 : 0.75f;
         if (c.ffn->aux)
             set_number(&c, "aux_coef", 0);
         open_trained(&t, &c, "ref", 1);

@@ -156,6 +156,10 @@ static const struct {
     {"learned", "depth_scale=1", 3, 4, 17, 3, false},
     {"xl", "depth_scale=1", 3, 4, 17, 3, false},
     {"cope", "depth_scale=1", 3, 4, 17, 3, false},
+    /* factors of sums and logits; norms without biases, one for sub-layers side by side */
+    {"vanilla", "logit_scale=0.25 res_scale=0.5 ln_bias=0", 3, 4, 17, 2, false},
+    {"rope", "norm=parallel one_norm=1 logit_scale=3 res_scale=0.5", 3, 4, 17, 2, false},
+    {"shortconv", "short_taps=4 short_bias=1", 3, 4, 17, 2, false},
     /* queries and keys normed over all heads of a row, of which keys have fewer */
     {"qknorm", "kv_heads=2 qk_norm_over=row", 4, 3, 17, 2, false},
     /* layers without experts before and after one that has them */

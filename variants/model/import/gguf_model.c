@@ -83,11 +83,11 @@ static void settle_heads(json_t *config, const char *family)
     if (strcmp(family, "gpt2") == 0 || wide < 1 || rotated < 1)
         return;
     json_object_del(config, "rope_dimension_count");
-    if (rotated != wide ||
-        halves) /* rounded up: the next lower whole number of its product is meant */
-        json_object_set_new(
-            config, "partial_rotary_factor",
-            json_real(rotated == wide ? 1 : nextafter((double)rotated / (double)wide, INFINITY)));
+    /* rounded up: the next lower whole number of its product is meant */
+    const double share = nextafter((double)rotated / (double)wide, INFINITY);
+    if (rotated != wide || halves)
+        json_object_set_new(config, "partial_rotary_factor",
+                            json_real(rotated == wide ? 1 : share));
 }
 
 /* A number of heads of keys and values for each layer, 0 where it does not attend; the width of the
