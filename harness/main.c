@@ -2,18 +2,15 @@
  *
  * Reads the command line and hands over to the command. */
 #include "harness/cli/build.h"
-#include "harness/cli/command_table.h"
 #include "harness/command/commands.h"
 #include "harness/command/help.h"
 #include "harness/plan/plan.h"
 #include "harness/util/fileio.h"
 #include "harness/util/signals.h"
-#include "harness/util/suggest.h"
 #include "variants/registry_check.h"
 
 #include <locale.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum { STDOUT_BUFFER = 1 << 16 }; /* more than any text that is printed at once */
 

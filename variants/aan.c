@@ -10,8 +10,6 @@
  * The average of all positions so far replaces attention. A token costs the same after any context:
  * the running sum is the whole state. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 static void build(struct steps *t)
 {

@@ -11,8 +11,6 @@
  * such layers with attention to a window. */
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/features.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static void sizes(int D, int H, int *dh, int *F) { *dh = min_int(16, max_int(1, D / H)); }
 

@@ -15,10 +15,8 @@
  * and nodes are every 2^l-th of these rows, wherever the first token lies. A level keeps the rows that
  * queries can still see: the nodes of level l are at most (k+1) (2^(l+1) - 1) tokens long, together
  * with those of the levels below. */
-#include "variants/base/loops.h"
 #include "variants/model/condensed/ranges.h"
 #include "variants/model/sublayer/sublayer_project.h"
-#include "variants/parts/parts.h"
 
 struct numbers {
     int tree; /* nodes of a level that a query sees, one more if the rest is odd */

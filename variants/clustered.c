@@ -7,7 +7,6 @@
  * that of later queries, too: whole texts only. Clustering is a loop in C; the means attend on the
  * ordinary kernel. */
 #include "variants/model/content/content.h"
-#include "variants/parts/parts.h"
 
 const struct mixer mixer_clustered = {.name = "clustered",
                                       .numbers = &clustered_numbers,

@@ -15,11 +15,8 @@
  *
  * The core is called once for each sequence, whose heads are the sequences of that call: keys are
  * the same rows for all of them (a stride of 0), values are not. */
-#include "variant.h"
-#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/collab.h"
-#include "variants/steps/steps.h"
 
 /* ---- queries of heads ----------------------------------------------------------------------- */
 

@@ -12,8 +12,6 @@
  * Gated DeltaNet whose erasing has a rate of its own, and whose query leaves out what the newest key
  * returns. With d = inf and D = 0 it is that. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static void build(struct steps *t)
 {

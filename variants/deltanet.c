@@ -9,8 +9,6 @@
  *
  * Before a key is written, what the state returns for it is erased, by the share beta. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static void build(struct steps *t)
 {

@@ -13,8 +13,6 @@
  * them can. With n = 1 it is DeltaNet, or Gated DeltaNet. As one recurrence it has n rows for each of
  * the layer's: the first decays, and the last is asked. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 /* ---- x in one of n places of a row, zeros in the others ------------------------------------- */
 

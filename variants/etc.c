@@ -9,9 +9,6 @@
  * own for global and for long keys and values, and a W_o. A global row reads the whole text, so
  * there is no causal form. Its relative labels are tables of distances and not part of this. */
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 #include <limits.h>
 

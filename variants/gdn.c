@@ -10,8 +10,6 @@
  *
  * The delta rule on a state that decays as that of Mamba-2 does. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static void build(struct steps *t)
 {

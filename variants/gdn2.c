@@ -12,8 +12,6 @@
  * Kimi delta attention whose one rate of a step, beta, becomes two gates: what is erased, by channel
  * of the keys, and what is written, by column of the values. With b = w = beta it is that. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static int gate(struct steps *t, int width, const char *name)
 {

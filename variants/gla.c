@@ -10,8 +10,6 @@
  *
  * Every key channel decays at a rate of its own, which a low-rank map reads from the row. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static void build(struct steps *t)
 {

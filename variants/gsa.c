@@ -12,8 +12,6 @@
  * Attention to m slots (as many as a head is wide), each the sum of keys and of values that it has
  * taken and not yet forgotten. For the keys each slot is a state of its own, of one column. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 /* ---- 1 - exp(f) ------------------------------------------------------------------------------ */
 

@@ -12,8 +12,6 @@
  * What a channel forgets is what it writes. The least that it keeps, lb, grows from layer to layer:
  * lb_l = s_1 + .. + s_l, s the softmax over layers of learned `lower_bounds` [N, H dk]. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static float logistic(float x) { return 1 / (1 + expf(-x)); }
 

@@ -7,7 +7,6 @@
  * choice reads the whole text, and its published masked form looks ahead with it: whole texts only.
  * Measuring is a loop in C; the chosen queries attend on the ordinary kernel. */
 #include "variants/model/content/content.h"
-#include "variants/parts/parts.h"
 
 const struct mixer mixer_informer = {.name = "informer",
                                      .numbers = &informer_numbers,

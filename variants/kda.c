@@ -11,8 +11,6 @@
  *
  * Gated DeltaNet with a decay for each channel of the keys. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static void build(struct steps *t)
 {

@@ -12,8 +12,6 @@
  * A decay that never changes, as in a retentive network, but without rotations and slower from layer
  * to layer: the last one's states sum nearly everything. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static void decays(const struct step_call *c)
 {

@@ -11,8 +11,6 @@
  * Sinusoids are added to the embedding. */
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/features.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 const struct mixer mixer_linear_elu = {
     .name = "linear_elu",

@@ -13,9 +13,6 @@
  * Blocks attend one after the other. The rows of a block's own tokens then stand behind the far rows
  * of those before it, so that a block is plain causal attention with a past. */
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 struct linformer {
     int rank, block; /* rows that T or `block` tokens become; 0 = of the whole text */

@@ -12,8 +12,6 @@
  * Each channel is a head of its own, whose values are one number: its state has a decay and a step
  * size for each of d_head numbers. B and C, the keys and queries, are shared by all channels. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static void build(struct steps *t)
 {

@@ -11,8 +11,6 @@
  *
  * B and C, the keys and queries, are shared by groups of heads. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static void build(struct steps *t)
 {

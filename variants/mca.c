@@ -14,11 +14,7 @@
  * Of the queries, every s-th sees one group more than the one before it: each such class is plain
  * causal attention with a past, whose queries are s rows apart. The learned key and value that all
  * see are a sink. */
-#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 struct mca {
     int stride; /* tokens of a group */

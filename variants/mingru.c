@@ -14,8 +14,6 @@
  * log space the candidate is positive: h~ + 1/2 where it is, sigma(h~) where it is not (appendix
  * B). */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 extern const struct variant variant_minlstm;
 

@@ -19,12 +19,9 @@
  *
  * Both forms are equal: absorbed attention has one key/value head, whose values are the first
  * kv_rank coordinates of its keys. The rows [c; k_r] are what a cache holds. */
-#include "variant.h"
-#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/linear.h"
-#include "variants/steps/steps.h"
 
 static bool absorbs(const struct config *c) { return c->mla == MLA_ABSORBED; }
 /* Rows of W_uk and W_uv of one head, [d_nope,kv_rank] and [dv,kv_rank] in W_kvb. */

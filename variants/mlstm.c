@@ -14,8 +14,6 @@
  * The exponential of the input gate is kept finite by a running maximum (backends/recur.h). */
 #include "variants/backends/recur.h"
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 static int capped(struct steps *t, int x)
 {

@@ -15,12 +15,8 @@
  *
  * Q~ and K~ are means of m parts of the text, so this is for whole texts; conv is depth-wise over
  * time. With a landmark for each token and many iterations it is full attention. */
-#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/condensed/nystrom_inverse.h"
-#include "variants/model/sublayer/sublayer_inner.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 #include <float.h>
 

@@ -11,8 +11,6 @@
  * signs. The rest is as in linear attention. */
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/features.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 const struct mixer mixer_favor = {.name = "favor",
                                   .numbers = &linear_numbers,

@@ -12,10 +12,7 @@
  * Channels in which keys were large write less, others more, as a diagonal preconditioner of the
  * least squares that the delta rule descends. pgdn is Gated DeltaNet so, pkda Kimi delta attention;
  * M = 1 gives them. */
-#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 /* ---- M --------------------------------------------------------------------------------------- */
 

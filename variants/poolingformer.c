@@ -15,12 +15,8 @@
  * where its last row is not behind the query and its first is in the window; without direction
  * (poolingformer-bi) both are in the window on their side. Each attention has its W_o. The second
  * runs in a plain loop: a query sees a range of pooled rows, cells, that no kernel has as data. */
-#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/condensed/ranges.h"
-#include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 enum pool_kind { POOL_DYNAMIC, POOL_MEAN, POOL_MAX };
 static const char *const pool_name[] = {"dynamic", "mean", "max", NULL};

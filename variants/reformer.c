@@ -8,7 +8,6 @@
  * layers are a way to train and left out. Each bucket of a single round is gathered for the
  * ordinary kernel; with more rounds it is given the bits of what each query sees. */
 #include "variants/model/content/content.h"
-#include "variants/parts/parts.h"
 
 const struct mixer mixer_lsh = {.name = "lsh",
                                 .numbers = &lsh_numbers,

@@ -7,8 +7,6 @@
 #include "variants/backends/recur.h"
 #include "variants/model/attention/around.h"
 #include "variants/model/content/content.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 /* NOLINTBEGIN(bugprone-sizeof-expression): of fields that are pointers, sizes of pointers */
 #define AT(type, field)                                                                            \

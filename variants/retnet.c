@@ -10,8 +10,6 @@
  * A constant decay per head takes the place of the softmax; q and k are rotated by position, as
  * rotary positions do. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 /* One constant per head, in every row. */
 static void decays(const struct step_call *c)

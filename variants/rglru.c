@@ -12,8 +12,6 @@
  * heads apart. Griffin has attention with a window, and one head of keys and values, after every two
  * such layers. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 /* ---- sqrt(1 - exp(2 g)) --------------------------------------------------------------------- */
 

@@ -8,7 +8,6 @@
  * and keys are shared, as published for language models. Each group is gathered for the ordinary
  * kernel. */
 #include "variants/model/content/content.h"
-#include "variants/parts/parts.h"
 
 const struct mixer mixer_routing = {.name = "routing",
                                     .numbers = &routing_numbers,

@@ -15,8 +15,6 @@
  * Each projection reads its own mixture of a row and the row before it; how much of each is
  * learned, and corrected by the row. The newest key enters with a weight u of its own. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 enum { SHIFTED_X, SHIFTED_W, SHIFTED_K, SHIFTED_V, SHIFTED_R, SHIFTED_G, SHIFTS };
 static const float shift_powers[SHIFTS] = {1, 1, 1, 1, 0.5f, 0.5f};

@@ -16,8 +16,6 @@
  *
  * The state decays by channel and erases along kk, at a rate for each channel: a free rank one. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 enum { SHIFTED_R, SHIFTED_W, SHIFTED_K, SHIFTED_V, SHIFTED_A, SHIFTED_G, SHIFTS };
 static const float shift_powers[SHIFTS] = {0.2f, 0.9f, 0.7f, 0.7f, 0.9f, 0.2f};

@@ -12,10 +12,7 @@
  * m learned rows I attend to the text and the text to their results: the cost is linear in its
  * length, and the order of rows means nothing. Every row reads the whole text. */
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/linear.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 struct isab {
     int inducing; /* learned rows */

@@ -7,7 +7,6 @@
  *
  * Nothing is divided by a sum, so that weights of a query may add up to any number. n are the keys
  * that it sees; the paper has the length of the text, which a model cut into segments does not know. */
-#include "variants/backends/attn.h"
 #include "variants/parts/parts.h"
 
 static void forward(double *p, double *keep, int n)

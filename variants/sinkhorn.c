@@ -8,7 +8,6 @@
  * only, so a token knows nothing of later ones. The mixing is a loop in C; blocks run on the
  * ordinary kernel. Places count from the window's start, so the window is recomputed. */
 #include "variants/model/content/content.h"
-#include "variants/parts/parts.h"
 
 const struct mixer mixer_sinkhorn = {.name = "sinkhorn",
                                      .numbers = &sinkhorn_numbers,

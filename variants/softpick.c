@@ -8,7 +8,6 @@
  *
  * Keys of scores up to 0 have no weight, and a query whose scores all are attends to nothing. Where
  * scores are near 0, t is their difference from 0, which subtracting exponentials would lose. */
-#include "variants/backends/attn.h"
 #include "variants/parts/parts.h"
 
 static const double eps = 1e-6;

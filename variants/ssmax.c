@@ -6,9 +6,7 @@
  *
  * Weights of more keys stay as sharp as those of few. The factor multiplies the query, so kernels
  * know nothing of it; s_h is a trained number of the head, which begins at that of the paper's figure 1. */
-#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/parts/parts.h"
 
 enum { RAW }; /* queries before they are scaled [B,L,H,dh] */
 

@@ -7,7 +7,6 @@
  *
  * From the newest key before the query down, each takes its share of what later ones have left; what
  * is left at the end is not assigned. That orders the keys, without positions. */
-#include "variants/backends/attn.h"
 #include "variants/parts/parts.h"
 
 /* keep: sigma(s). The last key that is seen is the query's own. */

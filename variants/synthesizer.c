@@ -9,10 +9,6 @@
  * (random). Positions count from the window's start, so the window is recomputed, and none is
  * longer than the table. */
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/linear.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 static bool dense(const struct config *c) { return c->mixer == &mixer_synth_dense; }
 

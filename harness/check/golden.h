@@ -4,7 +4,6 @@
  * program. Each is run through a backend and compared tensor by tensor. */
 #pragma once
 
-#include "variants/backends/backend.h"
 #include "variants/base/safetensors.h"
 #include "variants/model/layers/sublayer_list.h"
 

@@ -87,7 +87,7 @@ static enum status import_ids(const struct run *r, const struct tensor **ids, st
     return OK;
 }
 
-static enum status read(struct run *r, struct err *e)
+static enum status import_read(struct run *r, struct err *e)
 {
     struct import_run *o = r->data;
 
@@ -226,7 +226,7 @@ static void release(struct run *r)
 const struct golden_kind golden_import = {
     .name = "import",
     .size = sizeof(struct import_run),
-    .read = read,
+    .read = import_read,
     .bind = bind,
     .load = load,
     .forward = forward,

@@ -3,10 +3,8 @@
  * Traps for kernels that do not compute what they seem to. */
 #include "judge.h"
 
-#include "op_cases.h"
 #include "op_inner.h"
 
-#include "harness/machine/clock.h"
 #include "harness/measure/stats.h"
 #include "harness/util/units.h"
 #include "harness/worker/exec.h"
@@ -19,7 +17,6 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "attn_operands.h"
-#include "guarded.h"
 #include "op_bounds.h"
 
 #include "variants/backends/recur.h"

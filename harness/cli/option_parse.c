@@ -2,13 +2,9 @@
  *
  * From presets, environment and command line to struct options. getopt_long walks the words;
  * unknown ones get the program's own error text. Help is in option_print.c. */
-#include "command_table.h"
-#include "harness/util/grow.h"
-#include "harness/util/suggest.h"
 #include "launcher.h"
 #include "option_set.h"
 #include "option_words.h"
-#include "options.h"
 
 #include <ctype.h>
 #include <getopt.h>

@@ -3,7 +3,6 @@
  * Options as text: one option's value, the canonical form that --resume compares, and the options
  * that belong to every repro line. */
 #include "harness/util/fileio.h"
-#include "harness/util/text.h"
 #include "option_set.h"
 #include "option_words.h"
 

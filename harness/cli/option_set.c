@@ -2,9 +2,6 @@
  *
  * Setting an option: one function for each kind of value. */
 #include "option_set.h"
-#include "harness/util/grow.h"
-#include "harness/util/range.h"
-#include "harness/util/suggest.h"
 
 #include <errno.h>
 

@@ -2,13 +2,10 @@
  *
  * Every option of the program. Adding one is a field in struct options and a row here. */
 #include "option_table.h"
-#include "harness/util/range.h"
 #include "variants/model/config/skeleton.h"
 #include "variants/model/optimise/optimizer.h"
 #include "variants/model/sublayer/sublayer.h"
 #include "workloads.h"
-
-#include "variants/variant.h"
 
 #include <limits.h>
 

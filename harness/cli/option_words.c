@@ -3,15 +3,11 @@
  * Words to a line and back, reading @files. */
 #include "option_words.h"
 #include "harness/util/fileio.h"
-#include "harness/util/grow.h"
-#include "harness/util/text.h"
 #include "option_table.h" /* options_keep */
 #include "variants/base/printable.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <limits.h>
-#include <unistd.h>
 
 enum {
     DEPTH_MAX = 8, /* of files that name files */

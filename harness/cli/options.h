@@ -6,11 +6,8 @@
  * words; plan.c looks them up. */
 #pragma once
 
-#include "harness/util/range.h"
-#include "harness/util/terminal.h"
 #include "harness/util/text_table.h"
 #include "variants/base/arena.h" /* enum huge_pages */
-#include "variants/base/base.h"
 #include "variants/base/cpu.h"
 #include "variants/model/config/choices.h"
 

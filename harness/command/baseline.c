@@ -6,13 +6,9 @@
 
 #include "commands.h"
 #include "harness/command/list/list.h"
-#include "harness/table/record.h"
 #include "harness/table/remarks.h"
 #include "harness/table/run.h"
 #include "harness/table/rundir.h"
-#include "harness/util/suggest.h"
-
-#include <unistd.h>
 
 /* For an error that is of the rows or the machine, not of the command line. */
 static enum status refuse(int *code, enum status st)

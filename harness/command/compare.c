@@ -5,12 +5,8 @@
 #include "harness/compare/ab_run.h"
 #include "harness/compare/baseline.h"
 #include "harness/compare/compare_print.h"
-#include "harness/table/rundir.h"
-#include "harness/util/text.h"
-#include "harness/util/units.h"
 
 #include <dirent.h>
-#include <sys/stat.h>
 
 static double threshold_of(const struct options *o) { return o->threshold_pct / 100; }
 

@@ -8,7 +8,6 @@
  * names of files may. So the words are those of the program that is installed. */
 #include "commands.h"
 #include "harness/table/run.h"
-#include "harness/util/suggest.h"
 #include "help.h"
 
 enum { LINE = 4096 };

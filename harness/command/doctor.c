@@ -4,13 +4,7 @@
  * command that repairs it. Settings are only read, never changed. The last finding is measured: the
  * same case against itself, interleaved, which is the smallest difference a sweep can show here. */
 #include "commands.h"
-#include "harness/machine/pin.h"
 #include "harness/measure/session.h"
-#include "harness/util/lock.h"
-#include "harness/util/text_table.h"
-#include "harness/util/units.h"
-
-#include <stdarg.h>
 
 enum severity { FINE, NOTE, WARN, BAD };
 static const char *const severity_name[] = {"ok", "note", "warning", "bad"};

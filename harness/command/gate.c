@@ -10,13 +10,9 @@
 #include "harness/compare/callgrind.h"
 #include "harness/compare/compare_print.h"
 #include "harness/learn/score/score_child.h"
-#include "harness/util/grow.h"
-#include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 /* ---- times -------------------------------------------------------------------------------- */
 

@@ -5,16 +5,9 @@
 #include "commands.h"
 #include "harness/figure/figure.h"
 #include "harness/plan/plan.h"
-#include "harness/util/fileio.h"
-#include "harness/util/suggest.h"
-#include "harness/util/terminal.h"
-#include "harness/util/text.h"
-#include "variants/backends/backend.h"
-#include "variants/model/config/settings.h"
 
 #include <ctype.h>
 #include <limits.h>
-#include <unistd.h>
 
 enum { NARROWEST = 60, WIDEST = 100, USUAL = 80, TEXT_COLUMN = 29 };
 

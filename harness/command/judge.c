@@ -4,9 +4,6 @@
 #include "harness/check/judge.h"
 #include "child_requests.h"
 #include "commands.h"
-#include "harness/plan/lookup.h"
-#include "harness/util/text_table.h"
-#include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
 #include "variants/backends/outside.h"
 

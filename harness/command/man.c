@@ -4,7 +4,6 @@
  * and options that help prints, so that both say the same. */
 #include "harness/cli/build.h"
 #include "harness/cli/exit_code.h"
-#include "harness/util/text.h"
 #include "help.h"
 
 /* Text that troff must not read as requests: a point or quote at the beginning of a line,

@@ -10,9 +10,6 @@
 #include "harness/table/keys.h"
 #include "harness/table/run.h"
 #include "harness/table/rundir.h"
-#include "harness/table/runjson.h"
-#include "harness/util/grow.h"
-#include "harness/util/suggest.h"
 
 #include "harness/cli/build.h"
 

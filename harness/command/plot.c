@@ -5,16 +5,11 @@
 #include "commands.h"
 #include "harness/cli/option_set.h"
 #include "harness/figure/plot_run.h"
-#include "harness/table/run.h"
-#include "harness/util/grow.h"
 #include "harness/util/signals.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <libgen.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum target { AS_SVG, AS_PNG, AS_PDF, AS_CSV, ON_TERMINAL, AS_TEXT };
 static const char *const ending[] = {"svg", "png", "pdf", "csv"};

@@ -4,11 +4,6 @@
 #include "harness/figure/report.h"
 #include "commands.h"
 #include "harness/figure/plot_run.h"
-#include "harness/table/run.h"
-
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static enum status write_page(struct report *r, const char *path, struct err *e)
 {

@@ -5,15 +5,8 @@
 
 #include "harness/export/export.h"
 #include "harness/measure/ranking.h"
-#include "harness/plan/case.h"
-#include "harness/util/fileio.h"
-#include "harness/util/text.h"
-#include "harness/util/units.h"
 
 #include "variants/model/checkpoint/checkpoint.h"
-
-#include <errno.h>
-#include <unistd.h>
 
 void say_same_models(struct session *s, const struct plan *plan)
 {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "harness/measure/session.h"
-#include "harness/plan/plan.h"
 
 /* "note: llama is the same model as gqa here": with these options, by the first case of each variant. */
 void say_same_models(struct session *s, const struct plan *plan);

@@ -8,13 +8,8 @@
 #include "harness/cli/option_table.h"
 #include "harness/cli/option_words.h"
 #include "harness/learn/study/study_jobs.h"
-#include "harness/machine/topo.h"
-#include "harness/plan/plan.h"
-#include "harness/util/units.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <unistd.h>
 
 static bool is_study(const struct options *o) { return o->words.n > 0; }
 

@@ -6,12 +6,7 @@
 #include "harness/command/list/list_cases.h"
 #include "harness/compare/baseline.h"
 #include "harness/learn/score/perplexity.h"
-#include "harness/machine/clock.h"
 #include "harness/measure/estimate.h"
-#include "harness/measure/launches.h"
-#include "harness/measure/session.h"
-#include "harness/util/units.h"
-#include "harness/worker/peak_child.h"
 #include "run_summary.h"
 
 struct sweep {

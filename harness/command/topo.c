@@ -6,18 +6,11 @@
 #include "commands.h"
 
 #include "harness/figure/figure.h"
-#include "harness/machine/env.h"
 #include "harness/machine/env_row.h"
-#include "harness/util/fileio.h"
-#include "harness/util/signals.h"
-#include "harness/util/terminal.h"
-#include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
 
 #include <csv.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <unistd.h>
 
 /* The facts for one number of threads. */
 struct pin_plan {

@@ -3,7 +3,6 @@
  * One case, two programs: launch, check, measure in pairs. */
 #include "ab_run.h"
 
-#include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
 enum { GAP_MS = 2 };

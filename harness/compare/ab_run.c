@@ -6,13 +6,11 @@
 #include "harness/cli/exit_code.h"
 #include "harness/measure/estimate.h"
 #include "harness/util/signals.h"
-#include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static const double MEMORY_SHARE = 0.9; /* of the free memory */
 

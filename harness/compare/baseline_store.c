@@ -7,9 +7,6 @@
 #include "harness/table/run.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { FILES = TABLE_SAMPLES + 3, NAME_MAX_LENGTH = 48 };
 

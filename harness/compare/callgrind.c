@@ -5,9 +5,6 @@
 
 #include "harness/machine/env.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 enum { CALLS = 2 }; /* besides the one of the binding */
 
 static const char VALGRIND[] = "valgrind";

@@ -5,8 +5,6 @@
 
 #include "harness/measure/pairing.h"
 #include "harness/table/keys.h"
-#include "harness/util/grow.h"
-#include "harness/util/units.h"
 
 struct comparison *comparisons_add(struct comparisons *c)
 {

@@ -4,8 +4,6 @@
 #include "compare_print.h"
 
 #include "compare_labels.h"
-#include "harness/util/terminal.h"
-#include "harness/util/units.h"
 
 enum { NAMES_ABREAST = 4, TEXT = LINE_SIZE + 256 };
 

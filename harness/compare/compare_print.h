@@ -4,7 +4,6 @@
 #pragma once
 
 #include "compare.h"
-#include "harness/util/text_table.h"
 
 /* A word of verdict_name; "changed" if an exact number differs and the time is not
  * slower. */

@@ -5,9 +5,6 @@
 
 #include "compare_print.h"
 #include "harness/cli/exit_code.h"
-#include "harness/cli/option_words.h"
-#include "harness/util/text.h"
-#include "harness/util/units.h"
 
 static const double NOISE_FACTOR = 3;
 static const double MORE_INSTRUCTIONS = 0.005;

@@ -3,14 +3,11 @@
  * Runs of a command line, timed from outside. */
 #include "ab_run.h"
 
-#include "harness/machine/clock.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* A long run is preempted now and then: that many times it has no meaning, in ns for each. */
 static const double USUAL_SWITCH_NS = 100e6;

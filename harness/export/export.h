@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "harness/cli/options.h"
 #include "harness/table/run.h"
 
 /* Write the run in that format. Errors of the stream stay in it. */

@@ -4,7 +4,6 @@
 #include "export.h"
 
 #include "harness/measure/study_verdict.h"
-#include "harness/util/suggest.h"
 
 /* ---- rows that went wrong -------------------------------------------------------------------- */
 

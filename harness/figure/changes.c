@@ -2,12 +2,10 @@
  *
  * Changes with their intervals: tables that `compare` and `gate` wrote with --format csv. */
 #include "figure.h"
-#include "harness/util/grow.h"
 
 #include "harness/measure/verdict.h"
 
 #include <csv.h>
-#include <sys/stat.h>
 
 /* ---- reading ------------------------------------------------------------------------------ */
 

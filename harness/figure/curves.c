@@ -7,9 +7,6 @@
 #include "figure.h"
 
 #include "harness/measure/study_verdict.h"
-#include "harness/util/grow.h"
-
-#include <unistd.h>
 
 enum { PANELS_ABREAST = 3 };
 

@@ -6,13 +6,9 @@
 #include "harness/measure/study_verdict.h"
 #include "harness/table/case_row.h"
 #include "harness/table/rundir.h"
-#include "harness/util/grow.h"
-#include "harness/util/suggest.h"
-#include "variants/backends/backend.h"
 #include "variants/base/safetensors.h"
 
 #include <dirent.h>
-#include <errno.h>
 
 static bool ends_with(const char *text, const char *end)
 {

@@ -5,16 +5,13 @@
 #include "figure.h"
 
 #include "harness/cli/build.h"
-#include "harness/cli/options.h"
 #include "harness/util/signals.h"
 #include "harness/worker/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { COMMAND = 3 * FILE_PATH };
 

@@ -3,9 +3,6 @@
  * The list of figures. */
 #include "figure.h"
 
-#include "harness/util/range.h"
-#include "harness/util/suggest.h"
-
 #define LINES                                                                                      \
     .facet = ROLE_TASK | ROLE_SIZE | ROLE_CONDITION, .need = 2,                                    \
     .series = ROLE_MEMORY | ROLE_MODEL | ROLE_TUNED

@@ -6,8 +6,6 @@
 
 #include "harness/measure/levels.h"
 #include "harness/table/keys.h"
-#include "harness/util/text_table.h"
-#include "harness/util/units.h"
 
 enum { PANELS_MAX = 12, PANELS_ABREAST = 2, STEP_CONFIRMED = 3 };
 

@@ -3,12 +3,8 @@
  * Names of variants and backends, in the program's order, and of panels and series. These are named
  * by what distinguishes their rows, and by nothing else. */
 #include "figure.h"
-#include "harness/util/grow.h"
 
-#include "harness/plan/case.h"
 #include "harness/table/keys.h"
-#include "variants/backends/backend.h"
-#include "variants/variant.h"
 
 #include <xxhash.h>
 

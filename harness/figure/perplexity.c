@@ -3,8 +3,6 @@
  * Perplexity against its cost, in time and in bytes. */
 #include "figure.h"
 
-#include "harness/util/text.h"
-
 /* Does the column differ among the rows of the checkpoint? */
 static bool differs(const struct column *c, const struct perplexity_row *row,
                     const struct plot_data *d)

@@ -2,7 +2,6 @@
  *
  * The points of a figure: picked from the rows of a table into a grid of panels, sorted, and
  * printed as the table that a script reads. */
-#include "harness/util/grow.h"
 #include "seeds.h"
 
 struct plot_point plot_point_empty(void)

@@ -4,9 +4,6 @@
 #include "plot_run.h"
 
 #include "harness/measure/ranking.h"
-#include "harness/util/terminal.h"
-
-#include <unistd.h>
 
 void plot_run_open(struct plot_run *r, const struct plot_data *d)
 {

@@ -5,8 +5,6 @@
 #include "figure.h"
 
 #include "harness/measure/study_verdict.h"
-#include "harness/plan/case.h"
-#include "variants/variant.h"
 
 /* Panels: times of each workload, then the state. With more names than these only the front has some,
  * and the first variants of the list, which others are compared with. */

@@ -5,7 +5,6 @@
 #include "report.h"
 
 #include "form.h"
-#include "harness/cli/options.h"
 #include "report_csv.h"
 
 static const char FORM[] = "plots/report.html";

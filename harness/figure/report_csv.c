@@ -5,13 +5,9 @@
 
 #include "harness/measure/ranking.h"
 #include "harness/measure/study_answer.h"
-#include "harness/measure/study_verdict.h"
-#include "harness/plan/case.h"
 #include "harness/table/keys.h"
 #include "plot_run.h"
 #include "seeds.h"
-#include "variants/backends/backend.h"
-#include "variants/variant.h"
 
 #include <limits.h>
 

@@ -4,8 +4,6 @@
  * window that is recomputed for each token. */
 #include "figure.h"
 
-#include "harness/plan/plan.h"
-
 enum { KIND_SECONDS, KIND_SLOWDOWN, KIND_ARITHMETIC, KIND_PUBLISHED };
 
 /* Dai et al. 2019, "Transformer-XL", table 9: how much slower the sliding window was on a GPU. */

@@ -3,7 +3,6 @@
  * The figure variants: one shape and its variants, each on its fastest backend, in order of time. What
  * stands in it, and what is told apart, the rankings decide (measure/ranking.h): a bar is CPU time
  * where they compare that, and its interval is then that of the ratio to the first. */
-#include "figure.h"
 
 #include "harness/measure/ranking.h"
 #include "plot_run.h"

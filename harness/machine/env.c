@@ -4,15 +4,10 @@
 #include "env.h"
 
 #include "clock.h"
-#include "harness/util/fileio.h"
-#include "harness/util/text.h"
-#include "harness/util/units.h"
-#include "variants/base/cpu.h"
 
 #include <dirent.h>
 #include <link.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 /* "MemTotal: 8388608 kB" of /proc/meminfo in bytes. */

@@ -4,7 +4,6 @@
 #include "env_row.h"
 
 #include "harness/cli/build.h"
-#include "harness/util/fileio.h"
 #include "variants/backends/outside.h"
 
 #include <xxhash.h>

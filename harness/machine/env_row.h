@@ -4,8 +4,6 @@
 #pragma once
 
 #include "env.h"
-#include "harness/cli/options.h"
-#include "harness/table/record.h"
 #include "peak.h"
 
 void env_row_begin(struct env_row *row, const struct env_facts *f, const struct options *opt,

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "topo.h"
-#include "variants/base/base.h"
 #include "variants/base/cpu.h"
 
 struct peaks {

@@ -4,14 +4,6 @@
 #include "console.h"
 
 #include "console_rows.h"
-#include "harness/machine/clock.h"
-#include "harness/util/fileio.h"
-#include "harness/util/text.h"
-#include "harness/util/units.h"
-
-#include <errno.h>
-#include <stdarg.h>
-#include <unistd.h>
 
 static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
 

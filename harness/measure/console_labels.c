@@ -3,9 +3,6 @@
  * Names of cases on the screen of a sweep. */
 #include "console_labels.h"
 
-#include "harness/util/terminal.h"
-#include "harness/util/text.h"
-
 /* Only choices with words are part of a name; the type of elements is always in the heading. */
 static bool is_named(int i) { return choice_word(&model_choices[i], 0) != NULL; }
 

@@ -3,9 +3,6 @@
  * Rows of a sweep to paste, and as chosen columns. */
 #include "console_rows.h"
 
-#include "harness/util/terminal.h"
-#include "harness/util/units.h"
-
 enum { CELL = 64 }; /* bytes of a number */
 
 /* ---- to paste ----------------------------------------------------------------------------- */

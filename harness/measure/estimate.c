@@ -6,8 +6,6 @@
 
 #include "launches.h"
 
-#include "harness/machine/clock.h"
-#include "harness/worker/peak_child.h"
 #include "measure.h"
 
 double check_limit_s(const struct options *o)

@@ -5,9 +5,7 @@
  * its progress; nothing that is measured depends on it. */
 #pragma once
 
-#include "harness/plan/plan.h"
 #include "harness/worker/peak_child.h"
-#include "harness/worker/reference_cost.h"
 
 /* Speeds of this machine, per second. */
 struct speeds {

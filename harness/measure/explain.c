@@ -4,8 +4,6 @@
 #include "explain.h"
 
 #include "harness/table/keys.h"
-#include "harness/table/remarks.h"
-#include "harness/util/units.h"
 #include "harness/worker/job.h"
 #include "launches.h"
 #include "pairing.h"
@@ -160,7 +158,7 @@ static void print_roofs(FILE *f, const struct latency_row *row)
 
 /* NAN where they are not to be known here. FLOP do not depend on the backend, and ref opens no
  * library. */
-static struct flop_shares shares_of(const struct latency_row *row)
+static struct flop_shares flop_shares_of(const struct latency_row *row)
 {
     struct flop_shares shares = {NAN, NAN};
     struct options opt = {0};
@@ -184,7 +182,7 @@ static void print_work(FILE *f, const struct latency_row *row)
 {
     if (!(row->flop_count > 0) || !(row->bytes_moved_min > 0))
         return;
-    const struct flop_shares of = shares_of(row);
+    const struct flop_shares of = flop_shares_of(row);
 
     fprintf(f, "  work       %s MFLOP and at least %s per call: %s FLOP per byte\n",
             units_rate(row->flop_count * 1e-6).s, units_bytes(row->bytes_moved_min).s,

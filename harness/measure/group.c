@@ -11,16 +11,9 @@
 
 #include "estimate.h"
 #include "harness/machine/env.h"
-#include "harness/machine/quota.h"
 #include "harness/table/rundir.h"
-#include "harness/util/grow.h"
-#include "harness/util/units.h"
 #include "harness/worker/reference.h"
-#include "launches.h"
 #include "variants/base/rng.h"
-
-#include <time.h>
-#include <unistd.h>
 
 struct member {
     struct child child;

@@ -4,9 +4,7 @@
  * measured at different moments is compared as such. */
 #include "ranking.h"
 
-#include "harness/plan/case.h"
 #include "harness/table/keys.h"
-#include "harness/util/grow.h"
 #include "pairing.h"
 #include "variants/backends/outside.h"
 

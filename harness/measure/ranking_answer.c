@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a ranking says to do, in sentences that follow from its verdicts and intervals. */
-#include "harness/plan/case.h"
-#include "harness/table/keys.h"
-#include "harness/util/suggest.h"
-#include "harness/util/terminal.h"
-#include "harness/util/units.h"
 #include "ranking_text.h"
 
 /* ---- pieces ------------------------------------------------------------------------------- */

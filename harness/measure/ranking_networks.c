@@ -2,9 +2,6 @@
  *
  * What the variants of a ranking differ in besides what they are compared for: a line for each, and
  * the options that make them alike. */
-#include "harness/plan/case.h"
-#include "harness/table/remarks.h"
-#include "harness/util/units.h"
 #include "ranking_text.h"
 
 /* Columns of latency.csv, and the option that gives all variants one value, where there is one. */

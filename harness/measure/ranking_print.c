@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rankings as text: contestants over all shapes, then a line for each shape; and as CSV. */
-#include "harness/plan/case.h"
-#include "harness/util/terminal.h"
-#include "harness/util/text.h"
-#include "harness/util/units.h"
 #include "ranking_text.h"
 
 #include <csv.h>

@@ -4,7 +4,6 @@
 #include "result.h"
 
 #include "harness/table/case_row.h"
-#include "harness/util/suggest.h"
 
 enum row_status row_status_of(enum status st)
 {

@@ -5,7 +5,6 @@
 
 #include "harness/machine/peak.h"
 #include "harness/table/record.h"
-#include "harness/table/remarks.h"
 #include "harness/worker/child.h"
 #include "launches.h"
 #include "measure.h"

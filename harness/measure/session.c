@@ -5,14 +5,8 @@
 
 #include "harness/cli/build.h"
 #include "harness/cli/exit_code.h"
-#include "harness/plan/plan.h"
 #include "harness/table/run.h"
-#include "harness/table/runjson.h"
-#include "harness/util/lock.h"
 #include "harness/util/signals.h"
-
-#include <errno.h>
-#include <time.h>
 
 void session_warn(struct session *s, const char *text)
 {

@@ -3,8 +3,6 @@
  * A study over its budgets. */
 #include "study_verdict.h"
 
-#include "harness/util/grow.h"
-
 /* The places of one text and size, by budgets. */
 struct places {
     int first[STUDY_BUDGETS_MAX], n; /* the entry that a place begins with */

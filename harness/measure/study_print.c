@@ -4,8 +4,6 @@
  * interval, verdict and notes. study_verdict.c decides; nothing is computed here. */
 #include "study_answer.h"
 
-#include "harness/util/text.h"
-
 enum {
     CORPUS,
     SIZE,

@@ -3,8 +3,6 @@
  * Verdicts of a study. */
 #include "study_verdict.h"
 
-#include "harness/util/grow.h"
-
 const char *const study_verdict_name[STUDY_VERDICT_COUNT + 1] = {"better", "worse", "not shown",
                                                                  "at an end", "not tested"};
 

@@ -12,7 +12,6 @@
 #pragma once
 
 #include "harness/table/record.h"
-#include "harness/util/units.h"
 #include "verdict.h"
 #include "welch.h"
 

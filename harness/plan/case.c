@@ -3,7 +3,6 @@
  * Cases: their choices as text, and the models that they measure. */
 #include "case.h"
 
-#include "variants/backends/backend.h"
 #include "variants/model/config/control.h"
 #include "variants/model/config/skeleton.h"
 

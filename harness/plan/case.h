@@ -6,7 +6,6 @@
 
 #include "harness/cli/options.h"
 #include "harness/cli/workloads.h"
-#include "variants/model/config/choices.h"
 #include "variants/model/config/settings.h"
 #include "variants/model/sublayer/sublayer.h"
 

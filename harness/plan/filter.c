@@ -2,8 +2,6 @@
  *
  * --filter. */
 #include "filter.h"
-#include "harness/util/range.h"
-#include "harness/util/suggest.h"
 #include "lookup.h"
 
 #include <ctype.h>

@@ -3,7 +3,6 @@
  * See lookup.h. */
 #include "lookup.h"
 
-#include "harness/util/suggest.h"
 #include "variants/backends/list.h"
 #include "variants/backends/outside.h"
 

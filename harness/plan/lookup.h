@@ -4,7 +4,6 @@
 #pragma once
 
 #include "harness/cli/options.h"
-#include "variants/variant.h"
 
 enum { MAX_LOOKUP = 256 }; /* registries are shorter */
 

@@ -4,10 +4,7 @@
  * no case is made twice. */
 #include "plan.h"
 #include "filter.h"
-#include "harness/util/grow.h"
-#include "harness/util/suggest.h"
 #include "variants/model/config/control.h"
-#include "variants/parts/parts.h"
 
 #include <xxhash.h>
 

@@ -3,15 +3,12 @@
  * Tables from disk. libcsv splits the fields; what it accepts but the format does not (a torn last
  * row, blank lines, bare carriage returns) is checked here on the bytes, one line at a time, so
  * that every message has a line number. */
-#include "harness/util/grow.h"
-#include "harness/util/suggest.h"
 #include "range.h"
 #include "remarks.h"
 
 #include "variants/base/printable.h"
 
 #include <csv.h>
-#include <errno.h>
 #include <locale.h>
 
 enum { FIELDS_MAX = 512 }; /* per file: room for columns that later versions add */

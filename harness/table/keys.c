@@ -3,8 +3,6 @@
  * The columns that identify a case, and rows compared by them. */
 #include "keys.h"
 
-#include "harness/util/suggest.h"
-
 /* ---- axes --------------------------------------------------------------------------------- */
 
 bool is_of_variant(int choice)

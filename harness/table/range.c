@@ -4,8 +4,6 @@
  * zero; those of a model and of its input are at least one. */
 #include "range.h"
 
-#include "harness/util/text.h"
-
 /* Differences, returns, shares that are differences, and seeds, which are any 64 bits. */
 static const char any[] =
     "seed rss_delta_bytes drift_pct ppl_delta_pct overlap_pct task_loss task_return "

@@ -3,8 +3,6 @@
  * Tables and rows: columns.h as data, numbers as text, and rows to disk. */
 #include "record.h"
 
-#include "harness/util/suggest.h"
-
 #include <inttypes.h>
 #include <locale.h>
 

@@ -10,8 +10,6 @@
 
 #include "columns.h"
 #include "harness/util/fileio.h"
-#include "harness/util/text.h"
-#include "harness/util/text_table.h"
 
 /* Bytes of a text with its NUL, by column type. */
 enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };

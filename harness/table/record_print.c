@@ -2,7 +2,6 @@
  *
  * Rows for people and programs: CSV, JSON lines and Markdown of any table and any selection of its
  * columns, and the tables of results/README.md. */
-#include "harness/util/suggest.h"
 #include "record.h"
 
 static enum status unknown_column(struct err *e, const struct table *t, const char *name)

@@ -5,11 +5,8 @@
 
 #include "case_row.h"
 #include "harness/cli/exit_code.h"
-#include "harness/util/suggest.h"
 #include "remarks.h"
 #include "runjson.h"
-
-#include <unistd.h>
 
 /* ---- reading ------------------------------------------------------------------------------ */
 

@@ -3,12 +3,7 @@
  * Run folders: made, found again, cleaned after an interruption, and closed. */
 #include "rundir.h"
 
-#include "harness/util/suggest.h"
-
 #include <dirent.h>
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { FOLDERS_MAX = 1000 }; /* runs of one commit in one second */
 

@@ -6,10 +6,6 @@
 #include "harness/cli/command_table.h"
 #include "variants/base/json_text.h"
 
-#include <errno.h>
-#include <jansson.h>
-#include <unistd.h>
-
 const char runjson_file[] = "run.json";
 static const char schema[] = "bench-run/" SCHEMA_VERSION;
 

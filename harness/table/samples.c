@@ -5,7 +5,6 @@
  * up to its last flush. */
 #include "samples.h"
 
-#include <unistd.h>
 #if HAVE_ZSTD
 #include <zstd.h>
 #include <zstd_errors.h>

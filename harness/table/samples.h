@@ -4,7 +4,6 @@
  * with zstd. Everything flushed is readable after a kill. */
 #pragma once
 
-#include "harness/cli/options.h" /* enum raw */
 #include "record.h"
 
 /* Name of the stream's file; "" for none. */

@@ -9,11 +9,6 @@
 #include "variants/base/gguf.h"
 #include "variants/base/lfs_pointer.h"
 
-#include <jansson.h>
-#include <stdarg.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 enum status tokenizer_bad(const struct tokenizer *t, struct err *e, const char *fmt, ...)
 {
     char what[sizeof(e->msg)];

@@ -6,10 +6,6 @@
 #include "harness/util/fileio.h"
 #include "variants/model/import/published.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 /* What tokenizer_open reads, and what it reads beside it. */
 static const char *const tokenizer_files[] = {"tokenizer.json", "vocab.json", "merges.txt",
                                               "vocab.txt"};

@@ -6,8 +6,6 @@
 
 #include "variants/base/json_text.h"
 
-#include <errno.h>
-
 static int type_of(const json_t *j)
 {
     return json_is_string(j)    ? MAY_TEXT

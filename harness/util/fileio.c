@@ -5,12 +5,9 @@
 
 #include "variants/base/half.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio_ext.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char *advice(int error)
 {

@@ -6,7 +6,9 @@
 
 #include "variants/base/base.h"
 
-#include <sys/types.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { FILE_PATH = 4096 };
 

@@ -7,12 +7,9 @@
 
 #include "fileio.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 /* ---- files -------------------------------------------------------------------------------- */
 

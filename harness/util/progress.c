@@ -3,7 +3,6 @@
  * Progress. */
 #include "progress.h"
 
-#include <stdarg.h>
 #include <time.h>
 
 static double now_s(void)

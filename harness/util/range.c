@@ -3,8 +3,6 @@
  * Numbers, lists and ranges of the command line. Works on one item of a list at a time, copied into
  * a small buffer, so that an error can quote it. */
 #include "range.h"
-#include "grow.h"
-#include "suggest.h"
 
 #include <ctype.h>
 #include <limits.h>

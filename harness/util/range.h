@@ -5,7 +5,8 @@
  * which a number may have a point: 0.25Mi. */
 #pragma once
 
-#include "variants/base/base.h"
+#include "grow.h"
+#include "suggest.h"
 
 /* Values of a list, in the order given. */
 struct names {

@@ -4,7 +4,7 @@
  * rewritten in place. */
 #pragma once
 
-#include "variants/base/base.h"
+#include "text.h"
 
 /* Values of --progress and --color. */
 enum progress { PROGRESS_AUTO, PROGRESS_BAR, PROGRESS_PLAIN, PROGRESS_NONE };

@@ -5,7 +5,6 @@
 #include "fileio.h"
 #include "terminal.h"
 
-#include "variants/base/base.h"
 #include "variants/base/printable.h"
 
 bool text_put(char *dst, size_t size, const char *src)

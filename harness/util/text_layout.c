@@ -3,7 +3,6 @@
  * Aligned columns that fit the terminal. */
 #include "text_layout.h"
 #include "terminal.h"
-#include "text.h"
 
 enum { GAP = 2 };
 

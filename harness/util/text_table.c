@@ -2,10 +2,6 @@
  *
  * Tables of text. */
 #include "text_table.h"
-#include "grow.h"
-#include "suggest.h"
-#include "terminal.h"
-#include "text.h"
 #include "variants/base/printable.h"
 
 #include <csv.h>

@@ -5,7 +5,9 @@
 #pragma once
 
 #include "range.h"
+#include "terminal.h"
 #include "text_layout.h"
+#include "units.h"
 
 /* Formats of standard output and of figures. */
 enum format {

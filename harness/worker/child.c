@@ -10,10 +10,8 @@
 #include "process.h"
 #include "variants/backends/outside.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* A slow reference at a large size takes minutes; a child silent for longer is hung. */
 enum { PATIENCE_S = 900 };

@@ -3,7 +3,6 @@
  * The reference child of a case, and the rule of the check. */
 #include "reference.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 
 enum status case_as_ref(struct bench_case *ref, struct options *opt, const struct bench_case *c,

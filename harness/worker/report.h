@@ -8,9 +8,6 @@
 #include "harness/table/columns.h"
 #include "protocol.h"
 
-#include "variants/backends/backend.h"
-#include "variants/base/arena.h"
-
 /* X(name); the numbers of a score use the macro X that the list is expanded with. */
 #define SCORE_NUMBER(name, how, column) X(name)
 #define REPORT_TEXTS(X)                                                                            \

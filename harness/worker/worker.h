@@ -6,7 +6,6 @@
 
 #include "harness/machine/clock.h"
 #include "harness/machine/energy.h"
-#include "job.h"
 #include "report.h"
 #include "token_times.h"
 

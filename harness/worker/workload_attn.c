@@ -6,7 +6,6 @@
 
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/masks.h"
-#include "variants/parts/terms.h"
 
 /* ---- forward ------------------------------------------------------------------------------- */
 

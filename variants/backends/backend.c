@@ -6,8 +6,6 @@
 #include "outside.h"
 #include "variants/base/arena.h"
 
-#include <omp.h>
-
 /* The library is linked without those of list.h: there NULL ends the list. */
 #define X(name, built, package)                                                                    \
     extern const struct backend backend_##name __attribute__((weak, visibility("hidden")));

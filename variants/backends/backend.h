@@ -6,9 +6,11 @@
 #pragma once
 
 #include "attn.h"
-#include "variants/base/base.h"
 #include "variants/base/cpu.h"
 #include "variants/base/elem.h"
+#include "variants/base/loops.h"
+
+#include <omp.h>
 
 struct arena;
 struct engine;

@@ -4,7 +4,6 @@
  * then drop the hidden ones. Each term of a mask sets its bits within the bounds of causality and
  * window. */
 #include "mask.h"
-#include "variants/base/base.h"
 
 /* A row of bits. Bit 0 is stream position `first`; only positions [from, to) may be set. */
 struct row {

@@ -5,7 +5,6 @@
  * a tile is one run of positions, and so are several of them if the rectangle has their whole
  * width. */
 #include "mask.h"
-#include "variants/base/base.h"
 
 /* Where a position is: its tile, and its row and column within that. */
 struct place {

@@ -7,7 +7,6 @@
 #include "variants/backends/composed/composed.h"
 
 #include <cblas.h>
-#include <omp.h>
 
 static void product(const struct gemm *g)
 {

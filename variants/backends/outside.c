@@ -11,7 +11,6 @@
 #include <dlfcn.h>
 #include <fenv.h>
 #include <locale.h>
-#include <omp.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

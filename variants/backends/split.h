@@ -8,7 +8,6 @@
 #pragma once
 
 #include "attn.h"
-#include "variants/base/base.h"
 
 enum { SPLIT_LINE = 16 }; /* floats of a cache line */
 

@@ -11,7 +11,6 @@
 #include "linear.h"
 #include "norm.h"
 #include "parts.h"
-#include "variants/base/loops.h"
 
 static int dextra_width(const struct config *c) { return c->H * c->dh; }
 

@@ -3,7 +3,6 @@
  * Feature maps of queries and keys. The exponentials of random features have arguments <= 0, where
  * ELU + 1 is the exponential: the row operation ELU1 computes both. */
 #include "features.h"
-#include "variants/base/loops.h"
 #include "variants/base/rng.h"
 
 #include <float.h>

@@ -20,7 +20,6 @@
  * divides, is left out. Where norms come first and memory lies between the rows, q of the code's
  * d_u is that of a sequence. */
 #include "norm_power.h"
-#include "variants/base/loops.h"
 
 enum power_backward { POWER_PAPER, POWER_CODE };
 struct power {

@@ -6,7 +6,6 @@
 
 #include "variants/backends/backend.h"
 #include "variants/base/arena.h"
-#include "variants/base/base.h"
 
 enum init {
     INIT_LINEAR,

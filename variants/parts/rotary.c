@@ -3,7 +3,6 @@
  * Rotation of pairs of coordinates. Angles stay in double: a float one is off by 2e-4 at position
  * 4000. The cosine of a double is reduced exactly, for any number of turns. */
 #include "rotary.h"
-#include "variants/base/loops.h"
 
 /* Cosine and sine of some angles. */
 struct phases {

@@ -4,7 +4,6 @@
 #include "mix.h"
 #include "variants/backends/recur.h"
 #include "variants/parts/features.h"
-#include "variants/parts/parts.h"
 
 static const char *const norm_words[] = {
     [MIX_RMS] = "rms", [MIX_LAYER] = "layer", [MIX_UNNORMED] = "none", NULL};

@@ -3,7 +3,6 @@
  * Steps that are linear maps: y = x W^T (+ bias), rows of x and y being columns of wider ones. A
  * function of each number that alone reads a map's rows becomes its end: y = f(x W^T + bias). */
 #include "curve.h"
-#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
 enum { WEIGHT, BIAS };

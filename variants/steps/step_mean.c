@@ -4,7 +4,6 @@
  *
  *   y_t = (sum + x_0 + .. + x_t) / (position + t + 1) */
 #include "steps.h"
-#include "variants/base/loops.h"
 
 enum { COLUMNS = 64 }; /* summed together, in double */
 

@@ -3,7 +3,6 @@
  * Steps of token shifts: rows mixed with the row before by learned weights, and maps side by side.
  */
 #include "steps.h"
-#include "variants/base/loops.h"
 
 enum { X, D_, M }; /* inputs */
 enum { FROM, N };  /* numbers */

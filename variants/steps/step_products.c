@@ -2,7 +2,6 @@
  *
  * Steps that combine two values, or a value and a parameter, number by number. */
 #include "steps.h"
-#include "variants/base/loops.h"
 
 #include <float.h>
 

@@ -2,7 +2,6 @@
  *
  * A step that rotates pairs of columns by their position in the stream (parts/rotary.h). */
 #include "steps.h"
-#include "variants/base/loops.h"
 #include "variants/parts/rotary.h"
 
 enum { WIDTH, HALVES }; /* numbers */

@@ -4,7 +4,6 @@
  * carries the last rows of its input to the next segment. */
 #include "steps.h"
 #include "variants/backends/conv.h"
-#include "variants/base/loops.h"
 
 static int team(const struct step_call *c)
 {

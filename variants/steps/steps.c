@@ -2,7 +2,6 @@
  *
  * Lists of steps: built, then run forwards and backwards. What is decided between: steps_plan.c. */
 #include "steps_plan.h"
-#include "variants/base/loops.h"
 
 /* ---- building ----------------------------------------------------------------------------- */
 

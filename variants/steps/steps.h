@@ -13,8 +13,7 @@
 
 #include "variants/backends/watch.h"
 #include "variants/parts/cache.h"
-#include "variants/parts/params.h"
-#include "variants/variant.h"
+#include "variants/parts/parts.h"
 
 enum {
     MAX_STEPS = 64,

@@ -14,12 +14,8 @@
 #include "harness/command/commands.h"
 #include "harness/measure/result.h"
 #include "harness/util/progress.h"
-#include "harness/util/signals.h"
-#include "harness/util/units.h"
-#include "harness/worker/child.h"
 #include "harness/worker/reference.h"
 #include "variants/backends/outside.h"
-#include "variants/base/arena.h"
 #include "variants/base/printable.h"
 
 struct check {

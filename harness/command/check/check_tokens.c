@@ -7,7 +7,6 @@
 #include "harness/cli/exit_code.h"
 #include "harness/tokens/tokenizer.h"
 #include "harness/tokens/unicode.h"
-#include "harness/util/units.h"
 #include "variants/base/json_text.h"
 
 struct texts {

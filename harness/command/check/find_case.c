@@ -4,12 +4,8 @@
 #include "find_case.h"
 
 #include "harness/compare/baseline.h"
-#include "harness/util/grow.h"
-#include "harness/util/units.h"
 
 #include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static enum status look_in(const char *dir, enum table_id table, struct search *s, struct err *e)
 {

@@ -2,8 +2,6 @@
  *
  * Results of bench check. Children print them as they come; the parent prints the heading. */
 #include "finding.h"
-#include "harness/util/grow.h"
-#include "harness/util/text.h"
 #include "variants/base/printable.h"
 
 static const char *const result_name[] = {"passed", "failed", "skipped"};

@@ -7,9 +7,6 @@
 #include "variants/model/import/published.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static int by_name(const void *a, const void *b)
 {

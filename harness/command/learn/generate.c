@@ -6,14 +6,10 @@
 #include "harness/command/commands.h"
 #include "harness/learn/score/play_score.h"
 #include "harness/tokens/unicode.h"
-#include "harness/util/signals.h"
-#include "harness/util/text.h"
-#include "harness/util/text_table.h"
 
 #include "variants/base/printable.h"
 
 #include <inttypes.h>
-#include <unistd.h>
 
 /* ---- a row -------------------------------------------------------------------------------- */
 

@@ -4,15 +4,8 @@
 #include "harness/command/commands.h"
 #include "harness/learn/train/train_files.h"
 #include "harness/tokens/tokenizer_copy.h"
-#include "harness/util/fileio.h"
-#include "harness/util/text.h"
 
-#include "variants/base/arena.h"
 #include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
-
-#include <errno.h>
-#include <unistd.h>
 
 static enum status convert(struct lm *m, struct arena *a, const struct weights *w, const char *dir,
                            const char *out, struct err *e)

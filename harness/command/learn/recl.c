@@ -6,12 +6,8 @@
 #include "harness/command/commands.h"
 #include "harness/learn/score/losses.h"
 #include "harness/util/fileio.h"
-#include "harness/util/grow.h"
-#include "harness/util/text_table.h"
-#include "harness/util/units.h"
 
 #include <dirent.h>
-#include <errno.h>
 
 static const double shares[] = {0.1, 0.5, 1}; /* r, as published */
 

@@ -6,22 +6,13 @@
 #include "harness/cli/option_words.h"
 #include "harness/command/commands.h"
 #include "harness/export/export.h"
-#include "harness/learn/study/study_jobs.h"
 #include "harness/learn/train/train_files.h"
-#include "harness/machine/clock.h"
 #include "harness/measure/study_verdict.h"
-#include "harness/table/run.h"
-#include "harness/util/grow.h"
-#include "harness/util/suggest.h"
-#include "harness/util/units.h"
 #include "study_list.h"
 #include "study_rates.h"
 #include "study_score.h"
 #include "train_job.h"
-#include "variants/model/config/skeleton.h"
 
-#include <time.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 static const char jobs_folder[] = "jobs";

@@ -4,8 +4,6 @@
 #include "study_list.h"
 
 #include "harness/measure/study_verdict.h"
-#include "harness/util/progress.h"
-#include "harness/util/units.h"
 
 enum status study_estimate(double **expected, const struct session *s,
                            const struct study_plan *plan, struct err *e)

@@ -5,12 +5,8 @@
 
 #include "harness/learn/score/perplexity.h"
 #include "harness/learn/score/play_child.h"
-#include "harness/learn/source/corpus.h"
 #include "harness/learn/train/train_files.h"
-#include "harness/learn/train/trainer.h"
 #include "harness/table/run.h"
-
-#include <errno.h>
 
 /* Of all steps; NAN where a row does not tell. */
 static double cpu_pct(const struct rows *curve)

@@ -6,7 +6,6 @@
 
 #include "harness/learn/study/study_jobs.h"
 #include "harness/measure/session.h"
-#include "harness/table/record.h"
 
 enum status study_read_curve(struct study_row *row, const char *ckpt, struct err *e);
 

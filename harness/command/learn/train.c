@@ -9,18 +9,10 @@
 #include "harness/learn/train/train_options.h"
 #include "harness/learn/train/train_play.h"
 #include "harness/learn/train/train_texts.h"
-#include "harness/machine/clock.h"
 #include "harness/machine/env.h"
-#include "harness/plan/plan.h"
-#include "harness/table/record.h"
 #include "harness/util/progress.h"
 #include "harness/util/signals.h"
-#include "harness/util/units.h"
-#include "harness/worker/child.h"
 #include "train_job.h"
-
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { PATH = 4200 };
 

@@ -3,7 +3,6 @@
  * One training in a child of its own, as `bench train` runs it: for commands that run many. */
 #pragma once
 
-#include "harness/cli/options.h"
 #include "harness/worker/child.h"
 
 /* `o` was read from a command line (options_parse_again), which the child reads again. Waits for

@@ -8,8 +8,6 @@
 #include "harness/learn/task/task.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
-#include "harness/util/fileio.h"
-#include "harness/util/suggest.h"
 #include "list_cases.h"
 #include "variants/model/config/exclusions.h"
 #include "variants/model/layers/sublayer_list.h"

@@ -5,7 +5,6 @@
 
 #include "harness/cli/command_table.h"
 #include "harness/cli/options.h"
-#include "harness/util/text_table.h"
 
 struct listing {
     const struct text_table_column *column;

@@ -6,8 +6,6 @@
 #include "harness/command/commands.h"
 #include "harness/machine/env.h"
 #include "harness/plan/plan.h"
-#include "harness/util/text_table.h"
-#include "harness/util/units.h"
 
 enum {
     INDEX,

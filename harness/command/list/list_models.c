@@ -11,8 +11,6 @@
 #include "variants/model/lm/lm.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <unistd.h>
 
 static const struct text_table_column columns[] = {
     {.name = "model", .least = 12},

@@ -2,7 +2,6 @@
  *
  * Each variant in each workload, run once beside its control at one small size by the ref backend:
  * FLOP, bytes and output, none of which depends on the machine, and what the two models differ in. */
-#include "harness/plan/plan.h"
 #include "harness/util/fileio.h"
 #include "harness/worker/workload.h"
 #include "list.h"

@@ -5,11 +5,8 @@
 
 #include "harness/util/fileio.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 enum { FEWEST = 2 }; /* bytes: one to read and one to predict */

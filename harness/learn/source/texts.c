@@ -7,9 +7,6 @@
 #include "harness/tokens/prose.h"
 #include "harness/tokens/token_file.h"
 #include "harness/tokens/unicode.h"
-#include "harness/util/grow.h"
-
-#include <stdarg.h>
 
 struct maker {
     struct texts *t;

@@ -6,8 +6,6 @@
 #include "harness/cli/option_set.h"
 #include "harness/cli/option_words.h"
 #include "harness/table/record.h"
-#include "harness/util/grow.h"
-#include "variants/model/config/settings.h"
 
 static const char variant_option[] = "--variant";
 

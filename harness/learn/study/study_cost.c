@@ -5,8 +5,6 @@
 
 #include "harness/learn/train/train_play.h"
 
-#include <sys/stat.h>
-
 /* Seconds of playing and learning: an action is drawn from a forward pass of the segment so far, half
  * of it in the mean. */
 static double play_s(const struct study *s, const struct study_job *j, double step_s)

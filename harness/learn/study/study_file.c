@@ -9,9 +9,6 @@
 #include "harness/learn/task/task.h"
 #include "harness/measure/study_verdict.h"
 #include "harness/plan/plan.h"
-#include "harness/util/grow.h"
-#include "harness/util/suggest.h"
-#include "variants/model/config/skeleton.h"
 
 #include <ctype.h>
 #include <limits.h>

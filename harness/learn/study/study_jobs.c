@@ -4,11 +4,8 @@
 #include "study_jobs.h"
 
 #include "harness/cli/option_words.h"
-#include "harness/learn/source/corpus.h"
-#include "harness/learn/task/player.h"
 #include "harness/learn/train/train.h"
 #include "harness/learn/train/train_options.h"
-#include "harness/util/grow.h"
 
 #include <xxhash.h>
 

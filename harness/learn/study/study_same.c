@@ -4,7 +4,6 @@
 #include "study_jobs.h"
 
 #include "variants/model/checkpoint/checkpoint.h"
-#include "variants/model/config/choices.h"
 
 /* Does this line of options_canonical say what the model is? Its config says it better. */
 static bool is_of_model(const char *line)

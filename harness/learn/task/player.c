@@ -4,8 +4,6 @@
 #include "player.h"
 #include "actor_critic.h"
 
-#include "variants/base/rng.h"
-
 int player_symbols(const struct task *t) { return max_int(task_symbols(t), task_actions(t) + 1); }
 
 enum status player_check(const struct lm *m, struct err *e)

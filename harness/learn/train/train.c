@@ -4,18 +4,13 @@
 #include "train.h"
 
 #include "harness/learn/score/score.h"
-#include "harness/plan/case.h"
-#include "harness/util/suggest.h"
-#include "harness/util/units.h"
 #include "schedule.h"
 #include "train_from.h"
 #include "train_state.h"
 #include "train_texts.h"
 #include "variants/model/import/weights.h"
-#include "variants/model/lm/drive.h"
 
 #include <fnmatch.h>
-#include <unistd.h>
 
 /* ---- ranks -------------------------------------------------------------------------------- */
 

@@ -7,13 +7,8 @@
 #include "train_files.h"
 #include "train_state.h"
 
-#include "harness/util/fileio.h"
 #include "variants/base/half.h"
 #include "variants/model/checkpoint/checkpoint.h"
-#include "variants/model/config/settings.h"
-
-#include <errno.h>
-#include <unistd.h>
 
 enum { PATH = 4200 };
 

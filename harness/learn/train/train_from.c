@@ -3,12 +3,7 @@
  * See train_from.h. */
 #include "train_from.h"
 
-#include "harness/learn/source/synthetic.h"
-#include "harness/learn/task/task.h"
-#include "harness/plan/case.h"
 #include "variants/model/import/weights.h"
-
-#include <sys/stat.h>
 
 /* The file that says which model it is. A training that is resumed has its own. */
 static const char *model_file(const struct options *o) { return o->resume ? o->ckpt : o->from; }

@@ -10,7 +10,6 @@
 #include "harness/cli/option_table.h"
 #include "variants/model/checkpoint/checkpoint.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <xxhash.h>
 

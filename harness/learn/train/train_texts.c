@@ -5,10 +5,7 @@
 #include "train_from.h"
 
 #include "harness/tokens/tokenizer_copy.h"
-#include "harness/util/fileio.h"
 #include "variants/base/gguf.h"
-
-#include <errno.h>
 
 enum status train_texts_check(const struct options *o, struct err *e)
 {

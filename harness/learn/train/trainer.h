@@ -5,18 +5,14 @@
 #pragma once
 
 #include "grad_sum.h"
-#include "harness/cli/options.h"
-#include "harness/learn/source/corpus.h"
 #include "harness/learn/source/pairs.h"
 #include "harness/learn/source/texts.h"
 #include "harness/learn/task/actor_critic.h"
 #include "harness/learn/task/player.h"
 #include "harness/machine/pin.h"
 #include "harness/table/record.h"
-#include "harness/util/fileio.h"
 #include "harness/util/lock.h"
 
-#include "variants/model/lm/lm.h"
 #include "variants/model/optimise/optimizer.h"
 
 struct text_part { /* symbols of a corpus */

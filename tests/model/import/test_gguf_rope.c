@@ -20,7 +20,7 @@ static void write_divisors(float *d, int n, double base, double factor, double o
     }
 }
 
-static enum status read(json_t **out, const float *d, int n, double base, struct err *e)
+static enum status read_rope(json_t **out, const float *d, int n, double base, struct err *e)
 {
     const struct tensor t = {
         .dtype = DTYPE_F32, .rank = 1, .shape = {n}, .n = (size_t)n, .data = d};
@@ -41,7 +41,7 @@ Test(gguf_rope, numbers_come_back)
         float d[PAIRS];
         json_t *how;
         write_divisors(d, all[i].n, all[i].base, all[i].factor, all[i].original);
-        MUST(read(&how, d, all[i].n, all[i].base, &failure));
+        MUST(read_rope(&how, d, all[i].n, all[i].base, &failure));
         kept(how);
         cr_expect_str_eq(text_at(how, "rope_type"), "llama3");
         cr_expect_eq(number_at(how, "factor"), all[i].factor);
@@ -57,14 +57,14 @@ Test(gguf_rope, what_it_is_not)
 
     for (int f = 0; f < PAIRS; f++)
         d[f] = 1;
-    cr_expect_eq(read(&how, d, PAIRS, 1e4, &failure), OK);
+    cr_expect_eq(read_rope(&how, d, PAIRS, 1e4, &failure), OK);
     cr_expect_null(how);
     for (int wrong = 0; wrong < 4; wrong++) {
         write_divisors(d, PAIRS, 5e5, 8, 8192);
         d[wrong == 0 ? 0 : wrong == 1 ? PAIRS - 1 : 40] *= wrong == 2 ? NAN : 1.01f;
         for (int f = 0; wrong == 3 && f < PAIRS; f++)
             d[f] = 0.5f;
-        cr_expect_eq(read(&how, d, PAIRS, 5e5, &failure), E_IO, "%d", wrong);
+        cr_expect_eq(read_rope(&how, d, PAIRS, 5e5, &failure), E_IO, "%d", wrong);
         HAS(failure.msg, "rope_freqs.weight", "  -> ");
     }
 }

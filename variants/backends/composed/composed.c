@@ -15,8 +15,6 @@
  * because a library's own threading loses half of its speed at these sizes. */
 #include "composed.h"
 
-#include <omp.h>
-
 /* ---- work space --------------------------------------------------------------------------- */
 
 int composed_team(const struct attn *a) { return attn_mixes(a) ? a->H : 1; }

@@ -13,8 +13,6 @@
  * kept per (sequence, head) and summed in that order at the end. */
 #include "grad.h"
 
-#include <omp.h>
-
 /* ---- work space --------------------------------------------------------------------------- */
 
 /* Room for the tables' rows even if only a bias has them, since its sums by row need it. */

@@ -3,8 +3,6 @@
  * Linear recurrences in chunks, by the engine's products. */
 #include "recur_chunks.h"
 
-#include <omp.h>
-
 /* ---- forward ------------------------------------------------------------------------------ */
 
 /* o = O / divisor */

@@ -23,8 +23,6 @@
  * where dx and dy are their whole gradients in that role, and G_C the rows of S_C . dS. */
 #include "recur_chunks.h"
 
-#include <omp.h>
-
 struct grads {
     float *d_S;                  /* [dk,ld] */
     float *d_W, *d_X, *d_O;      /* [C,ld]; d_W becomes the gradient of V */

@@ -3,7 +3,6 @@
  * The cache of primitives: lookup without a lock, creation under one. Entries are never removed. */
 #include "cache.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <xxhash.h>
 

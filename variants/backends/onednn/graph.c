@@ -8,7 +8,6 @@
 #include "graph.h"
 
 #include "cache.h"
-#include "compat.h"
 
 #if ONEDNN_HAS_GRAPH
 

@@ -3,8 +3,6 @@
  * Choosing the implementation, memory objects and work space of a primitive. */
 #include "make.h"
 
-#include <omp.h>
-
 enum { FEW_ROWS = 12 }; /* with fewer rows, copying b does not pay */
 
 /* Work space shared by all primitives that fit: a thread runs them one at a time. */

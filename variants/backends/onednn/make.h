@@ -3,7 +3,6 @@
  * Creating one oneDNN primitive with the objects that its calls need. */
 #pragma once
 
-#include "compat.h"
 #include "pack.h"
 
 #include <stdatomic.h>

@@ -11,8 +11,6 @@
 #include "product.h"
 #include "variants/backends/composed/composed.h"
 
-#include <oneapi/dnnl/dnnl.h>
-
 enum {
     ROWS = 64,             /* most rows of a block */
     FEW_ROWS = 32,         /* with fewer queries, the kernel's copy of the keys does not pay */

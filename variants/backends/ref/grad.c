@@ -6,8 +6,6 @@
 #include "ref.h"
 #include "variants/backends/attn_sums.h"
 
-#include <omp.h>
-
 /* One item: the query heads that share a key head, or all heads where they mix. */
 struct item {
     const struct attn *a;

@@ -3,8 +3,6 @@
  * Linear recurrences as their equations, one key after the other, in double. */
 #include "variants/backends/recur.h"
 
-#include <omp.h>
-
 /* ---- the state of one sequence and head --------------------------------------------------- */
 
 struct state {

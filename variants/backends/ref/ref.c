@@ -6,8 +6,6 @@
 #include "ref.h"
 #include "variants/backends/recur.h"
 
-#include <omp.h>
-
 /* ---- dense products ----------------------------------------------------------------------- */
 
 double ref_dot(const double *x, const float *y, int n)

@@ -6,7 +6,6 @@
  * arithmetic on floats touches them. */
 #pragma once
 
-#include "variants/base/elem.h"
 #include "vec.h"
 
 /* Numbers in a lane of an operand: one float, or with VEC_BF16 a pair of bf16, or with VEC_INT8 a

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "narrow.h"
-#include "vec.h"
 
 enum { TILE_COLS = 3 }; /* most vectors side by side */
 

@@ -9,9 +9,6 @@
  * The votes V are products of the backend; the rest is a loop over positions. */
 #include "head_capsules.h"
 #include "around.h"
-#include "variants/base/loops.h"
-#include "variants/model/sublayer/sublayer_inner.h"
-#include "variants/parts/choice.h"
 #include "variants/parts/linear.h"
 
 #include <float.h>

@@ -14,7 +14,6 @@
  *
  * Kept of each iteration: the shares c and the sums S. */
 #include "head_capsules.h"
-#include "variants/base/loops.h"
 
 static const double squash_eps = 1e-9;
 

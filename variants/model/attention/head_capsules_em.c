@@ -17,7 +17,6 @@
  * Kept of each iteration: log R as its shares; mu, var, sum_e log(var)/2 and the argument z of the
  * logistic function as its sums. Logarithms, because a capsule may lose all heads. */
 #include "head_capsules.h"
-#include "variants/base/loops.h"
 
 /* Of one iteration: [D] mu, [D] var, [N] sum of log(var)/2, [N] z. Backward the same, of gradients,
  * without any in `spread`; those of beta stand behind. */

@@ -9,8 +9,6 @@
  *
  * Keys are remembered as the core reads them: [2, heads, dh]. */
 #include "around.h"
-#include "variants/base/loops.h"
-#include "variants/model/sublayer/sublayer_inner.h"
 
 enum { LAMBDA_Q1, LAMBDA_K1, LAMBDA_Q2, LAMBDA_K2, NORM };
 /* [B,L,H,2 dh] of each softmax, and their difference; [B,K] rows of queries or keys; of backward:

@@ -9,7 +9,6 @@
  * As published heads are compared in their subspaces (values) or by their outputs; the third way, by
  * positions, needs probabilities, which fused kernels do not store. Forward is as without it. */
 #include "around.h"
-#include "variants/base/loops.h"
 
 #include <float.h>
 

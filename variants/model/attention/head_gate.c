@@ -5,7 +5,6 @@
  *
  *   o <- o (.) sigma(W_g x) */
 #include "sublayer_attention.h"
-#include "variants/base/loops.h"
 
 enum { GATE, GATED }; /* [B,L,H or H*dh] the gate, or its gradient; [B,L,H*dh] the gated output */
 

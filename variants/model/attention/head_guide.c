@@ -13,7 +13,6 @@
  * Fused kernels do not store probabilities: backward asks them for the scores once more, and hands
  * back the gradient of these. Forward is as without it. */
 #include "around.h"
-#include "variants/parts/choice.h"
 
 #include <float.h>
 

@@ -4,8 +4,6 @@
  *
  *   v <- m_0 v + m_1 v of the first attention */
 #include "around.h"
-#include "variants/base/loops.h"
-#include "variants/model/sublayer/sublayer_inner.h"
 
 enum { RAW_V }; /* [B,K,Hkv,dh] before they are mixed */
 

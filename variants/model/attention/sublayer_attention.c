@@ -4,7 +4,6 @@
  * attention that the position scheme describes, W_o. Remembers hidden states (by the wiring) or
  * keys and values (here). */
 #include "sublayer_attention.h"
-#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/model/sublayer/sublayer_seen.h"

@@ -14,7 +14,6 @@
  * caches. */
 #include "sublayer_lsra.h"
 #include "sublayer_attention.h"
-#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
 /* Parameters before those of attention. */

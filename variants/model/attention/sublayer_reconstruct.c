@@ -2,7 +2,6 @@
  *
  * Training of memory compression: the loss of attention's reading of the compressed rows, and its
  * gradient. Everything except the compressed rows is a constant. */
-#include "sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 
 /* Work space of one sequence: index 0 for the leaving rows, 1 for their compressed rows. */

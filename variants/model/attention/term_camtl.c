@@ -9,7 +9,6 @@
  *
  * It is the same for all heads. Plain loops: they cost L n of L L pairs. */
 #include "around.h"
-#include "variants/parts/choice.h"
 
 enum { MATRICES, GAMMA, GAMMA_BIAS, BETA, BETA_BIAS };
 enum { FILM }; /* [B,2,n] gamma and beta, or their gradients */

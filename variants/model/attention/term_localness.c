@@ -11,7 +11,6 @@
  * relative: x is the distance and S a span of tokens, so that segments may be cut anywhere;
  * published: x is j and S the number of keys. */
 #include "around.h"
-#include "variants/parts/choice.h"
 
 enum { W, PLACE, WIDTH };
 

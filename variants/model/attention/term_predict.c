@@ -15,7 +15,6 @@
  * s before the convolution: one call of the core for s, one that has S as its scores. */
 #include "term_predict.h"
 #include "around.h"
-#include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/model/sublayer/sublayer_seen.h"
 
 enum { WEIGHT, BIAS };

@@ -5,9 +5,7 @@
 #include "variants/model/attention/around.h"
 #include "variants/model/config/choices.h"
 #include "variants/model/config/keys.h"
-#include "variants/model/config/settings.h"
 #include "variants/parts/latent.h"
-#include "variants/parts/parts.h"
 
 /* ---- metadata ----------------------------------------------------------------------------- */
 

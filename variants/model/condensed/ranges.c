@@ -2,9 +2,6 @@
  *
  * Attention of queries that see ranges of rows, in a plain loop: for what no kernel has as data. */
 #include "ranges.h"
-#include "variants/base/loops.h"
-
-#include <omp.h>
 
 /* Where row j of list l of key/value head h begins. */
 static float *row_at(const struct range_rows *p, int l, int b, int j, int h, int dh, int width)

@@ -17,8 +17,6 @@
 
 #include "variants/model/attention/sublayer_attention.h"
 
-#include <omp.h>
-
 struct clustered {
     int clusters, bits, lloyd, top;
 };

@@ -9,12 +9,8 @@
  * Forms choose by rows as they are before the rotation. Remembered are hidden states (by the
  * wiring), or keys, values and the numbers that the form gives rows. */
 #include "content.h"
-#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
-#include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"
-
-#include <omp.h>
 
 /* ---- parameters --------------------------------------------------------------------------- */
 

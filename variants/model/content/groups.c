@@ -4,7 +4,6 @@
 #include "groups.h"
 
 #include <limits.h>
-#include <omp.h>
 
 /* ---- work space --------------------------------------------------------------------------- */
 

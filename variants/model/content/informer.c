@@ -12,8 +12,6 @@
 
 #include "variants/model/attention/sublayer_attention.h"
 
-#include <omp.h>
-
 enum lazy { LAZY_MEAN, LAZY_CUMSUM, LAZY_CUMMEAN };
 struct informer {
     int top, sample, rows; /* rows of the sample; 0 = as long as a segment */

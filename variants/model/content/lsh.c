@@ -13,9 +13,6 @@
 #include "lsh.h"
 
 #include "groups.h"
-#include "variants/base/loops.h"
-
-#include <omp.h>
 
 static const char *const form_name[] = {"exact", "chunked", NULL};
 

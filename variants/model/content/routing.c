@@ -12,7 +12,6 @@
 #include "routing.h"
 
 #include "groups.h"
-#include "variants/base/loops.h"
 
 static const char *const route_name[] = {"nearest", "topk", NULL};
 static const char *const norm_name[] = {"l2", "ln", NULL};

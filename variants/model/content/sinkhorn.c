@@ -27,8 +27,6 @@
 #include "sinkhorn.h"
 #include "variants/model/attention/sublayer_attention.h"
 
-#include <omp.h>
-
 static const char *const form_name[] = {"raw", "log_relu", NULL};
 
 static const struct choice choices[] = {

@@ -3,7 +3,6 @@
  * Layers without experts in a model whose others have them: which, and their feed-forward network. */
 #pragma once
 
-#include "variants/parts/choice.h"
 #include "variants/variant.h"
 
 /* Can it have such layers? */

@@ -8,8 +8,6 @@
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/model/sublayer/sublayer_skip.h"
-#include "variants/parts/norm.h"
-#include "variants/parts/parts.h"
 
 static const struct letter {
     char letter;

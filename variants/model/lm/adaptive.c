@@ -2,7 +2,6 @@
  *
  * Words in clusters, forward: equations in adaptive.h. */
 #include "adaptive.h"
-#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 
 /* ---- clusters ----------------------------------------------------------------------------- */

@@ -14,7 +14,6 @@
  * Every row computes the head; a row computes a tail only if its target lies in it. */
 #pragma once
 
-#include "variants/parts/params.h"
 #include "variants/variant.h"
 
 /* Indices of parameters; -1 = none. */

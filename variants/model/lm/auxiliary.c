@@ -3,7 +3,6 @@
  * Losses of intermediate layers and of further targets: auxiliary.h. */
 #include "auxiliary.h"
 #include "lm.h"
-#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 

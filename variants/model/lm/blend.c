@@ -7,9 +7,7 @@
  *   h = sum over l = 0..N: softmax(w)_l h^l          h^0 is the input of the first layer
  *
  * The paper gives each layer of a decoder such a sum of the encoder's states: encoder.c. */
-#include "drive.h"
 #include "lm.h"
-#include "variants/base/loops.h"
 
 struct blend {
     struct sublayers *sublayers;

@@ -24,8 +24,6 @@
  * A position depends only on earlier ones, so halting preserves causality. */
 #include "depth.h"
 #include "lm.h"
-#include "variants/base/loops.h"
-#include "variants/parts/parts.h"
 
 /* ---- binding ------------------------------------------------------------------------------ */
 

@@ -8,7 +8,6 @@
  *   dL/dp_t = dL/dw_t - dL/dw_s - ponder_tau / (B L)   before a stop, 0 at it */
 #include "depth.h"
 #include "lm.h"
-#include "variants/base/loops.h"
 
 enum status depth_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {

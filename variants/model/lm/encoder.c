@@ -3,7 +3,6 @@
  * The encoder, forward and backward: equations in encoder.h. */
 #include "encoder.h"
 #include "lm.h"
-#include "variants/base/loops.h"
 #include "variants/model/config/config_depth.h"
 #include "variants/parts/norm.h"
 

@@ -3,7 +3,6 @@
  * Early exit: rules in exit.h. */
 #include "exit.h"
 #include "lm.h"
-#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/parts/linear.h"
 

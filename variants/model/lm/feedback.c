@@ -3,7 +3,6 @@
  * The Feedback Transformer, forward: equations in feedback.h. */
 #include "feedback.h"
 #include "lm.h"
-#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/norm.h"
 

@@ -4,7 +4,6 @@
  * all that has attended to its row of memory is done. */
 #include "feedback.h"
 #include "lm.h"
-#include "variants/base/loops.h"
 #include "variants/model/sublayer/sublayer_project.h"
 #include "variants/parts/norm.h"
 

@@ -5,7 +5,6 @@
  * token of each sequence at a time. Distances begin at 1, where the core's begin at 0: a bias that
  * falls by the same step is the same softmax, and windows and tables (pos_recent.c) are shifted. */
 #include "feedback.h"
-#include "variants/base/loops.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_seen.h"
 #include "variants/parts/linear.h"

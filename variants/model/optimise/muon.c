@@ -2,7 +2,6 @@
  *
  * Muon. Products are the engine's; what is left is element-wise. */
 #include "muon.h"
-#include "variants/base/loops.h"
 
 const char *const muon_scale_name[] = {"adamw", "shape", NULL};
 

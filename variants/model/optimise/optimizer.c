@@ -2,7 +2,6 @@
  *
  * The optimiser. Updates are element-wise, so results do not depend on how threads divide them. */
 #include "optimizer.h"
-#include "variants/base/loops.h"
 
 const char *const optimizer_name[] = {"adamw", "muon", NULL};
 

@@ -10,10 +10,8 @@
  * said in layers/. */
 #pragma once
 
-#include "variants/parts/cache.h"
 #include "variants/parts/dropout.h"
-#include "variants/steps/steps.h"
-#include "variants/variant.h"
+#include "variants/steps/mix.h"
 
 /* How M past tokens reach the layer. */
 enum mem_kind { MEM_NONE, MEM_HIDDEN, MEM_KV, MEM_RECOMPUTE, MEM_STATE, MEM_KIND_COUNT };

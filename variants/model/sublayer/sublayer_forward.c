@@ -13,12 +13,9 @@
  *   admin    z = N(omega x + f([m; x])), omega [D] (Liu et al. 2020, arXiv:2004.08249; admin.h)
  *   parallel z = x + f(N([m; r])), r what entered the layer, for all of its sub-layers (GPT-J,
  *            Wang and Komatsuzaki 2021; GPT-NeoX, Black et al. 2022, arXiv:2204.06745) */
-#include "sublayer.h"
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
 #include "sublayer_skip.h"
-#include "variants/base/loops.h"
-#include "variants/parts/norm.h"
 
 const char *const mem_kind_name[MEM_KIND_COUNT + 1] = {"",          "hidden", "kv",
                                                        "recompute", "state",  NULL};

@@ -5,9 +5,6 @@
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
 #include "sublayer_skip.h"
-#include "variants/base/loops.h"
-#include "variants/parts/linear.h"
-#include "variants/parts/norm.h"
 
 /* ---- from the stream to f ----------------------------------------------------------------- */
 

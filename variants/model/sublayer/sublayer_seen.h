@@ -5,7 +5,6 @@
 #pragma once
 
 #include "sublayer.h"
-#include "variants/backends/watch.h"
 
 /* Shows softmax `part` of the sub-layer, of queries of the segment from `first` on. */
 static inline void sublayer_seen(const struct engine *g, const struct sublayer *s, int part,

@@ -3,7 +3,6 @@
  * Gates that skip a sub-layer: equations in sublayer_skip.h. */
 #include "sublayer_skip.h"
 #include "sublayer_inner.h"
-#include "variants/base/loops.h"
 
 enum { WEIGHT, BIAS };
 

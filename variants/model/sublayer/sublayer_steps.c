@@ -6,8 +6,6 @@
 #include "sublayer_inner.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/masks.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 /* Its arrays; the second is one for all layers. Where rows of memory stand in front of each
  * sequence, ROWS are all of them without gaps, and RESULT those of the result that are new. */
@@ -67,7 +65,7 @@ static struct extent extent_of(const struct sublayer *s, int B, int L, int M)
     return (struct extent){B, L + steps_rerun(s, M), attends ? steps_kept(s, M) : 0};
 }
 
-static struct extent largest_of(const struct sublayer *s)
+static struct extent largest_extent(const struct sublayer *s)
 {
     const struct extent max = s->state.steps.max;
 
@@ -80,7 +78,7 @@ static enum status bind_core(struct sublayer *s, const struct engine *g, struct 
 {
     struct attention *const t = &s->state.steps.attention;
 
-    if (!steps_core(&s->state.steps.steps, largest_of(s), &t->prepared))
+    if (!steps_core(&s->state.steps.steps, largest_extent(s), &t->prepared))
         return OK;
     if (!s->kind->masked)
         return engine_attn(g, &t->prepared, &t->impl, e);
@@ -114,8 +112,8 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
                     c->variant->name, config_q_width(c), c->D, c->D / c->H);
     steps_caches_bind(s, a);
     TRY(bind_core(s, g, a, e));
-    m->impl = steps_impl(&m->steps, g, max.B, largest_of(s).L, false);
-    m->impl_grad = steps_impl(&m->steps, g, max.B, largest_of(s).L, true);
+    m->impl = steps_impl(&m->steps, g, max.B, largest_extent(s).L, false);
+    m->impl_grad = steps_impl(&m->steps, g, max.B, largest_extent(s).L, true);
     steps_states_bind(s, a);
     return OK;
 }
@@ -159,7 +157,7 @@ static void steps_arrays_grad(const struct sublayer *s, struct extent max,
 static struct attn_need scratch_of(const struct sublayer *s, const struct engine *g, bool backward)
 {
     const struct steps_memory *const m = &s->state.steps;
-    const struct extent most = largest_of(s);
+    const struct extent most = largest_extent(s);
     const struct attn_need need = {.scratch_bytes = steps_scratch(&m->steps, g, most, backward)};
     const struct attn sight = masks_placeholder(&m->attention.prepared);
 

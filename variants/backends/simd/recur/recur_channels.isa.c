@@ -8,8 +8,6 @@
 #include "variants/backends/simd/simd.h"
 #include "variants/backends/split.h"
 
-#include <omp.h>
-
 enum { CHANNELS = 64 }; /* most of a block: its states stay in L1 */
 
 /* Heads have rows of their own, or all have the same one. */

@@ -7,8 +7,6 @@
 #include "variants/backends/simd/simd.h"
 #include "variants/backends/split.h"
 
-#include <omp.h>
-
 enum {
     STRIP = VEC_REGISTERS / 4, /* vectors of columns whose sums stay in registers */
     LINE = 16                  /* floats of a cache line */

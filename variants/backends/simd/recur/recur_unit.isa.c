@@ -7,8 +7,6 @@
 #include "variants/backends/simd/vec.h"
 #include "variants/backends/split.h"
 
-#include <omp.h>
-
 enum { HEADS = 128, AHEAD = 8 }; /* most of a block; rows that are fetched before their use */
 
 /* Adjacent heads, and no element that is used twice. */
