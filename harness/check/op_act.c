@@ -69,15 +69,7 @@ static void act_make(struct trial *t, int at)
              (double)spreads[spread], mode);
 }
 
-static void act_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct act o = t->a.act;
-
-    o.y = out[0];
-    o.x = t->in_place ? out[0] : o.x;
-    o.threads = g->threads;
-    g->ops.act(&o);
-}
+RUN(act, act, o.y = out[0], o.x = t->in_place ? out[0] : o.x)
 
 static double factor_of(const float *f) { return f ? (double)*f : 1; }
 
@@ -139,17 +131,8 @@ static void act_grad_make(struct trial *t, int at)
              (double)spreads[spread], mode);
 }
 
-static void act_grad_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct act_grad o = t->a.act_grad;
-
-    o.d_x = out[0];
-    o.d_y = t->in_place ? out[0] : o.d_y;
-    o.d_bias = t->n_out > 1 ? out[1] : NULL;
-    o.d_beta = t->n_out > 2 ? out[2] : NULL;
-    o.threads = g->threads;
-    g->ops.act_grad(&o);
-}
+RUN(act_grad, act_grad, o.d_x = out[0], o.d_y = t->in_place ? out[0] : o.d_y,
+    o.d_bias = t->n_out > 1 ? out[1] : NULL, o.d_beta = t->n_out > 2 ? out[2] : NULL)
 
 /* An element as `exactly` computes it; a column of `rows` of them rounds as often when it is
  * summed. d beta = d_y t^2 s (1-s), a slope of its own. */
@@ -226,14 +209,7 @@ static double kept(double x, double least, double most)
     return x > most ? most : x < least ? least : x;
 }
 
-static void glu_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct glu o = t->a.glu;
-
-    o.y = out[0];
-    o.threads = g->threads;
-    g->ops.glu(&o);
-}
+RUN(glu, glu, o.y = out[0])
 
 static void glu_bounds(struct trial *t)
 {

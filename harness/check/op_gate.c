@@ -37,15 +37,7 @@ static void gate_make(struct trial *t, int at)
              (double)sd, over ? ", in place" : "");
 }
 
-static void gate_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct gate_op o = t->a.gate;
-
-    o.out = out[0];
-    o.x = t->in_place ? out[0] : o.x;
-    o.threads = g->threads;
-    g->ops.gate(&o);
-}
+RUN(gate, gate_op, o.out = out[0], o.x = t->in_place ? out[0] : o.x)
 
 /* A pre-activation a +- b is rounded once, |arg| U in the exponent, and the logistic adds 6 U (exp
  * 4, add, divide); tanh is good to 8 U; blending rounds at most four more times. All of it is

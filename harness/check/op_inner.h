@@ -108,6 +108,17 @@ struct op_row {
 
 #define TIMED_ELEMENTS(n) "Gelem/s", 1e-9 * (n)
 
+/* OP_run(), the `run` of an operation: the rest says where its arguments `o` differ from those of the
+ * trial. */
+#define RUN(op, type, ...)                                                                         \
+    static void op##_run(const struct engine *g, struct trial *t, float *const *out)               \
+    {                                                                                              \
+        struct type o = t->a.op;                                                                   \
+        __VA_ARGS__;                                                                               \
+        o.threads = g->threads;                                                                    \
+        g->ops.op(&o);                                                                             \
+    }
+
 /* Rows of the table by file. */
 enum {
     PRODUCT_ROWS = 11,

@@ -65,15 +65,7 @@ static void norm_make(struct trial *t, int at)
     snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, mode %d", t->kind, t->rows, t->n, mode);
 }
 
-static void norm_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct norm o = t->a.norm;
-
-    o.y = out[0];
-    o.x = t->in_place ? out[0] : o.x;
-    o.threads = g->threads;
-    g->ops.norm(&o);
-}
+RUN(norm, norm, o.y = out[0], o.x = t->in_place ? out[0] : o.x)
 
 static void norm_bounds(struct trial *t)
 {
@@ -137,17 +129,8 @@ static void norm_grad_make(struct trial *t, int at)
              over ? ", in place" : "");
 }
 
-static void norm_grad_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct norm_grad o = t->a.norm_grad;
-
-    o.d_x = out[0];
-    o.d_y = t->in_place ? out[0] : o.d_y;
-    o.d_weight = t->n_out > 1 ? out[1] : NULL;
-    o.d_bias = t->n_out > 2 ? out[2] : NULL;
-    o.threads = g->threads;
-    g->ops.norm_grad(&o);
-}
+RUN(norm_grad, norm_grad, o.d_x = out[0], o.d_y = t->in_place ? out[0] : o.d_y,
+    o.d_weight = t->n_out > 1 ? out[1] : NULL, o.d_bias = t->n_out > 2 ? out[2] : NULL)
 
 /* xhat is off by U 2 T / root if a mean is subtracted, and by its factors; t, the two sums of n
  * products and the last three steps round 2 n + 40 times. All of it is relative to the sizes of the

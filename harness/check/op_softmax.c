@@ -80,15 +80,7 @@ static void softmax_make(struct trial *t, int at)
              large ? -1 : which % (int)ARRAY_LEN(softmax_cases), rows, n, hostile);
 }
 
-static void softmax_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct softmax o = t->a.softmax;
-
-    o.s = out[0];
-    o.lse = out[1];
-    o.threads = g->threads;
-    g->ops.softmax(&o);
-}
+RUN(softmax, softmax, o.s = out[0], o.lse = out[1])
 
 /* Scores carry one rounded addition of numbers up to S for each term, and one more when the
  * reference stores their sum; the subtraction of the maximum rounds once, and scores more than 104
@@ -139,14 +131,7 @@ static void softmax_grad_make(struct trial *t, int at)
     snprintf(t->name, sizeof(t->name), "%dx%d%s", t->rows, t->n, rel ? ", rel" : "");
 }
 
-static void softmax_grad_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct softmax_grad o = t->a.softmax_grad;
-
-    o.d = out[0];
-    o.threads = g->threads;
-    g->ops.softmax_grad(&o);
-}
+RUN(softmax_grad, softmax_grad, o.d = out[0])
 
 /* Operands are below 5 in size, and a sum of n terms weighted by p is subtracted. */
 static void weighted_bounds(struct trial *t)
@@ -181,14 +166,7 @@ static void nll_make(struct trial *t, int at)
     snprintf(t->name, sizeof(t->name), "%dx%d, spread %g", rows, n, (double)nll_spreads[spread]);
 }
 
-static void nll_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct nll_op o = t->a.nll;
-
-    o.nll = out[0];
-    o.threads = g->threads;
-    g->ops.nll(&o);
-}
+RUN(nll, nll_op, o.nll = out[0])
 
 /* exp as in softmax_bounds, the sum, log, two additions */
 static void nll_bounds(struct trial *t)
@@ -223,15 +201,7 @@ static void nll_grad_make(struct trial *t, int at)
              over ? ", in place" : "");
 }
 
-static void nll_grad_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct nll_grad o = t->a.nll_grad;
-
-    o.d_logits = out[0];
-    o.logits = t->in_place ? out[0] : o.logits;
-    o.threads = g->threads;
-    g->ops.nll_grad(&o);
-}
+RUN(nll_grad, nll_grad, o.d_logits = out[0], o.logits = t->in_place ? out[0] : o.logits)
 
 /* ---- the rows -------------------------------------------------------------------------------- */
 
