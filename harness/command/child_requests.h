@@ -4,7 +4,7 @@
  * runs in the controlled environment of measuring children. */
 #pragma once
 
-#include "harness/worker/serve.h"
+#include "harness/worker/child.h"
 
 /* "train LINE": the answer is empty; E_INTERRUPTED if it was stopped and saved. */
 extern const struct request request_train;
@@ -15,3 +15,8 @@ extern const struct request request_check;
 
 /* "judge LINE": the answer is what judge() says (harness/check/judge.h). */
 extern const struct request request_judge;
+
+/* One training in a child of its own, as `bench train` runs it: for commands that run many.
+ * `o` was read from a command line (options_parse_again), which the child reads again. Waits for
+ * the end. E_INTERRUPTED: stopped and saved; E_CHILD says how the child died. */
+enum status training_run(const struct options *o, const struct child_setup *setup, struct err *e);

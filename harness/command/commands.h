@@ -45,3 +45,11 @@ command_fn cmd_worker; /* hidden: a child */
 /* bench compare OLD NEW of two runs' folders, printed on `f`. */
 enum status compare_two(const struct options *o, const char *before, const char *after, FILE *f,
                         enum format format, int *code, struct err *e);
+
+/* bench check --tokens DIR: *code is EXIT_WRONG_NUMBERS if texts were split otherwise than --golden
+ * says. */
+enum status check_tokens(const struct options *o, int *code, struct err *e);
+
+/* bench list cases and --dry-run: plan, print every case on standard output and their number on
+ * stderr; sets default_threads. *code: EXIT_NOTHING_TO_DO if there are none. */
+enum status list_cases(struct options *opt, int *code, struct err *e);

@@ -3,7 +3,6 @@
  * bench sweep: from the plan to the tables. The parent plans, starts children, and writes; it opens
  * no OpenMP region, no BLAS, and computes nothing that is measured. */
 #include "commands.h"
-#include "harness/command/list/list_cases.h"
 #include "harness/compare/baseline.h"
 #include "harness/learn/score/perplexity.h"
 #include "harness/measure/estimate.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Words that labels share. */
-#include "compare_labels.h"
+#include "compare_print.h"
 
 enum { LABEL = sizeof(((struct comparison *)0)->label) };
 

@@ -3,8 +3,6 @@
  * Comparisons as text. */
 #include "compare_print.h"
 
-#include "compare_labels.h"
-
 enum { NAMES_ABREAST = 4, TEXT = LINE_SIZE + 256 };
 
 const char *comparison_word(const struct comparison *c)

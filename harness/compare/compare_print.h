@@ -21,3 +21,8 @@ int comparisons_undecided(const struct comparisons *c);
 
 /* "geometric mean of 4: new -12.3 % [-12.9 -11.7]", one line per name; nothing below two. */
 void comparisons_print_means(FILE *f, enum format format, const struct comparisons *c);
+
+/* What all labels say is said once, above them: take the words that all have out of them, in place,
+ * and put them into `shared` in the order of the first label. Nothing is taken from a single label,
+ * nor if one would be empty. */
+void comparisons_share(struct comparison *c, int n, char shared[sizeof(c->label)]);

@@ -64,3 +64,8 @@ enum status tokenizer_ends(const struct tokenizer *t, const char *model, struct 
 
 /* Is it a list of words? */
 bool tokenizer_lists_words(const struct tokenizer *t);
+
+/* Copy what tokenizer_open reads of the folder `from` to the folder `to`, which is made if there is
+ * something; *any says whether there is. Beside it go the files that say which token begins a text,
+ * which ones end it, and whose rules are meant. Those of an earlier model in `to` are removed. E_IO names the file. */
+enum status tokenizer_copy(const char *from, const char *to, bool *any, struct err *e);

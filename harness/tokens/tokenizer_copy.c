@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * See tokenizer_copy.h. */
-#include "tokenizer_copy.h"
+ * The files of a published tokenizer, copied beside a checkpoint that is made of its model. */
+#include "tokenizer.h"
 
-#include "harness/util/fileio.h"
 #include "variants/model/import/published.h"
 
 /* What tokenizer_open reads, and what it reads beside it. */

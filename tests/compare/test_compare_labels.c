@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What labels share. */
-#include "harness/compare/compare_labels.h"
+#include "harness/compare/compare_print.h"
 
 #include <criterion/criterion.h>
 

@@ -5,7 +5,7 @@
 
 #include "command_line.h"
 #include "failure.h"
-#include "harness/learn/train/train_options.h"
+#include "harness/learn/train/train.h"
 
 #include <stdarg.h>
 

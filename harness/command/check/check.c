@@ -5,7 +5,6 @@
  * process of its own, and after a crash in another one from the next check on, so that it costs one
  * line, not the run (--isolate none: in this process). */
 #include "check_shapes.h"
-#include "check_tokens.h"
 #include "finding.h"
 #include "golden_files.h"
 #include "harness/check/golden.h"

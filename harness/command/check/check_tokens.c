@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench check --tokens: a published tokenizer against a file of texts and their ids. */
-#include "check_tokens.h"
+#include "harness/command/commands.h"
 
 #include "finding.h"
-#include "harness/cli/exit_code.h"
 #include "harness/tokens/tokenizer.h"
 #include "harness/tokens/unicode.h"
 #include "variants/base/json_text.h"

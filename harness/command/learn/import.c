@@ -3,7 +3,7 @@
  * bench import: a published model in the format of bench train, and its tokenizer beside it. */
 #include "harness/command/commands.h"
 #include "harness/learn/train/train_files.h"
-#include "harness/tokens/tokenizer_copy.h"
+#include "harness/tokens/tokenizer.h"
 
 #include "variants/model/import/weights.h"
 

@@ -4,6 +4,7 @@
  * finished job is a row of study.csv; a stopped training continues from its checkpoint, which lies
  * in the run's folder. */
 #include "harness/cli/option_words.h"
+#include "harness/command/child_requests.h"
 #include "harness/command/commands.h"
 #include "harness/export/export.h"
 #include "harness/learn/train/train_files.h"
@@ -11,7 +12,6 @@
 #include "study_list.h"
 #include "study_rates.h"
 #include "study_score.h"
-#include "train_job.h"
 
 #include <xxhash.h>
 

@@ -6,13 +6,11 @@
 #include "harness/command/child_requests.h"
 #include "harness/command/commands.h"
 #include "harness/learn/train/train_files.h"
-#include "harness/learn/train/train_options.h"
 #include "harness/learn/train/train_play.h"
 #include "harness/learn/train/train_texts.h"
 #include "harness/machine/env.h"
 #include "harness/util/progress.h"
 #include "harness/util/signals.h"
-#include "train_job.h"
 
 enum { PATH = 4200 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Asks a child for one training. */
-#include "train_job.h"
-
 #include "harness/command/child_requests.h"
 
 static void no_fields(void *arg, const char *name, const char *value) {}

@@ -8,7 +8,6 @@
 #include "harness/learn/task/task.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
-#include "list_cases.h"
 #include "variants/model/config/exclusions.h"
 #include "variants/model/layers/sublayer_list.h"
 #include "variants/systems.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench list cases. */
-#include "list_cases.h"
 #include "harness/cli/command_table.h"
 #include "harness/command/commands.h"
 #include "harness/machine/env.h"

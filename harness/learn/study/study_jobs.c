@@ -5,7 +5,6 @@
 
 #include "harness/cli/option_words.h"
 #include "harness/learn/train/train.h"
-#include "harness/learn/train/train_options.h"
 
 #include <xxhash.h>
 

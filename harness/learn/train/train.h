@@ -13,6 +13,11 @@
 enum status train_config(struct config *to, const struct variant *v, const struct options *opt,
                          int vocab, struct err *e);
 
+/* The options of one training, complete and possible, also of a job of a study: fill in what depends
+ * on the machine and the build (text, `threads`, the fastest backend) and check the rest: one value
+ * of each axis, a file for the weights, a model that can be trained. E_USAGE, E_UNSUPPORTED. */
+enum status train_settle(struct options *o, int threads, struct err *e);
+
 /* Open texts, bind model, gradients and optimiser, fill the weights from the seed. `opt` names one
  * variant and one value of every axis. All of `ranks` call it: --batch is divided among them.
  * E_USAGE if it cannot be, or if two ranks would run on one core; E_UNSUPPORTED for what is not the

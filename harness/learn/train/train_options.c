@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * The options of one training. */
-#include "train_options.h"
+#include "train.h"
 
 #include "harness/plan/plan.h"
 #include "schedule.h"
-#include "train.h"
 #include "train_from.h"
 #include "train_texts.h"
 

@@ -4,7 +4,7 @@
 #include "train_texts.h"
 #include "train_from.h"
 
-#include "harness/tokens/tokenizer_copy.h"
+#include "harness/tokens/tokenizer.h"
 #include "variants/base/gguf.h"
 
 enum status train_texts_check(const struct options *o, struct err *e)

@@ -6,7 +6,6 @@
 #include "cache.h"
 #include "graph.h"
 #include "product.h"
-#include "sdpa.h"
 #include "variants/backends/composed/composed.h"
 #include "variants/backends/recur.h"
 

@@ -5,8 +5,8 @@
  * library's best kernels support; a single head of it is not). Between the products, each head adds
  * its relative term and applies its softmax. Faster than composed attention, and with blocks of
  * half as many rows, while the scores of all heads fit in the L2 cache. */
-#include "sdpa.h"
 #include "compat.h"
+#include "graph.h"
 
 #include "product.h"
 #include "variants/backends/composed/composed.h"
