@@ -132,6 +132,66 @@ Test(op_cases, faults_are_noticed)
     }
 }
 
+/* Reference and subject run by the same line, so what it leaves out would differ for neither. */
+static bool over_act, over_gate, over_norm, over_act_grad, over_nll_grad, has_d_beta, has_d_bias;
+
+static void act_seen(const struct act *o)
+{
+    over_act |= o->x == o->y;
+    backend_ref.ops.act(o);
+}
+
+static void gate_seen(const struct gate_op *o)
+{
+    over_gate |= o->x == o->out;
+    backend_ref.ops.gate(o);
+}
+
+static void norm_seen(const struct norm *o)
+{
+    over_norm |= o->x == o->y;
+    backend_ref.ops.norm(o);
+}
+
+static void act_grad_seen(const struct act_grad *o)
+{
+    over_act_grad |= o->d_y == o->d_x;
+    has_d_beta |= o->d_beta && o->d_beta != o->d_bias;
+    backend_ref.ops.act_grad(o);
+}
+
+static void norm_grad_seen(const struct norm_grad *o)
+{
+    has_d_bias |= o->d_bias && o->d_bias != o->d_weight;
+    backend_ref.ops.norm_grad(o);
+}
+
+static void nll_grad_seen(const struct nll_grad *o)
+{
+    over_nll_grad |= o->logits == o->d_logits;
+    backend_ref.ops.nll_grad(o);
+}
+
+Test(op_cases, results_lie_over_operands_and_each_gradient_is_asked)
+{
+    static const char *const ops[] = {"act", "gate", "norm", "act_grad", "norm_grad", "nll_grad"};
+    struct engine g = open_engine("ref", 2);
+
+    g.ops.act = act_seen;
+    g.ops.gate = gate_seen;
+    g.ops.norm = norm_seen;
+    g.ops.act_grad = act_grad_seen;
+    g.ops.norm_grad = norm_grad_seen;
+    g.ops.nll_grad = nll_grad_seen;
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+        struct op_result r;
+        op_check(&g, 1, op_called(ops[i]), 11, &r);
+        cr_expect_eq(r.failed, 0, "%s: %s", ops[i], r.first);
+    }
+    cr_expect(over_act && over_gate && over_norm && over_act_grad && over_nll_grad);
+    cr_expect(has_d_beta && has_d_bias);
+}
+
 /* An operation that an engine refuses is neither right nor wrong. */
 Test(op_cases, refusal_is_no_failure)
 {
