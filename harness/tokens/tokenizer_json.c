@@ -101,6 +101,9 @@ enum status tokenizer_object(const struct tokenizer *t, const char *name, json_t
 
     TRY(tokenizer_file(t, name, &text, e));
     *out = json_read(text.data, text.n, JSON_REJECT_DUPLICATES, &why);
+    if (!*out &&
+        json_error_code(&why) == json_error_numeric_overflow) /* transformers' 1e30 tokens */
+        *out = json_read(text.data, text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &why);
     const bool starved = !*out && errno == ENOMEM;
     free(text.data);
     if (starved)
