@@ -60,7 +60,9 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         "then scored too.",
         {{"bench eval --ckpt xl.safetensors --corpus book.txt", "its perplexity on that text"},
          {"bench eval --ckpt xl.safetensors --mem 0,128,512", "with three lengths of context"},
-         {"bench eval --ckpt xl.safetensors --bytes 64Ki --format csv", "on the first 64 KiB"}},
+         {"bench eval --ckpt xl.safetensors --bytes 64Ki --format csv", "on the first 64 KiB"},
+         {"bench eval --ckpt SmolLM2-135M --choices questions.jsonl --dtype f32,q8",
+          "the share of right answers, and what 8 bits change"}},
         .preset = {{"seq", "128"}}},
     [CMD_TRAIN] = {
         .name = "train", NULL, 0, "train a model of a variant and write a checkpoint",

@@ -398,11 +398,17 @@ const struct option_spec option_specs[] = {
             "(bench list sources)",
      .docs = {{.only = FOR(TRAIN), .doc = "text to train on: a file, or a generated source, such as "
                           "copy:lag=192,groups=4 (bench list sources)"}}},
+    {"choices", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(choices), .only = FOR(EVAL),
+     .usual = FOR(EVAL),
+     .doc = "questions of choice to answer, in place of a text: a line each, {\"context\": TEXT, "
+            "\"continuations\": [TEXT, ...], \"gold\": N}, the right one from 0; --seq: tokens of a "
+            "question, of which the last count (default: as many as the model reads)"},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX, .only = SWEEPS | FOR(EVAL) | FOR(GATE),
      .usual = FOR(EVAL),
      .doc = "score the first N bytes of the text, 0 = all"},
     {"losses", 0, "FOLDER", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(losses), .only = FOR(EVAL),
-     .doc = "write the loss of each token to this folder, one file a row (bench recl reads them)"},
+     .doc = "write the loss of each token to this folder, one file a row (bench recl reads them); with "
+            "--choices a CSV file of what each continuation has"},
     {"attention", 0, "FOLDER", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(attention), .only = FOR(EVAL),
      .doc = "write entropy, rank and likeness of the heads to this folder, one file a row; attention is that of ref"},
     {"prompt", 0, "TEXT", OTHER, .kind = KIND_PATH, AT(prompt), .only = FOR(GENERATE),

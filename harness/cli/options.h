@@ -99,6 +99,7 @@ struct options {
     const char *golden, *tokens; /* NULL = none */
     int tokens_type;             /* enum id_type */
     const char *ckpt, *corpus;
+    const char *choices;   /* eval: a file of questions, in place of a text; NULL = none */
     int bytes;             /* bytes of text to score, 0 = all */
     const char *losses;    /* eval: a folder, of one score the file; NULL = none */
     const char *attention; /* likewise */

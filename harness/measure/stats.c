@@ -122,6 +122,14 @@ struct interval stats_range(const double *sorted, int n)
                              none ? NAN : sorted[n - 1]};
 }
 
+struct interval stats_share(double share, double n)
+{
+    const double z = 1.959964, by = 1 + z * z / n, mid = (share + z * z / (2 * n)) / by;
+    const double half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / by;
+
+    return (struct interval){fmax(0, mid - half), share, fmin(1, mid + half)};
+}
+
 struct interval stats_log_ratio(const double *after, const double *before, int n, double *work)
 {
     for (int i = 0; i < n; i++)

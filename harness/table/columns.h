@@ -185,7 +185,23 @@
     X(real, layers_run, "layers", "layers that a token ran, on average; empty where all run all")  \
     X(real, layers_run_p90, "layers", "layers that nine of ten tokens do not exceed")              \
     X(real, accuracy, "",                                                                          \
-      "share of the tokens of targets that are the most likely ones; empty without an encoder")    \
+      "share of the tokens of targets that are the most likely ones; of questions of choice, "     \
+      "whose right continuation is the likeliest (acc of lm-evaluation-harness); else empty")      \
+    X(real, accuracy_ci95_low, "",                                                                 \
+      "95 % interval of the share of questions (Wilson 1927), lower end")                          \
+    X(real, accuracy_ci95_high, "", "upper end")                                                   \
+    X(real, acc_norm, "",                                                                          \
+      "the share by log-likelihood per character of the continuation, as that harness has it")     \
+    X(real, acc_norm_ci95_low, "", "its 95 % interval, lower end")                                 \
+    X(real, acc_norm_ci95_high, "", "upper end")                                                   \
+    X(real, acc_bytes, "", "the share by log-likelihood per byte of UTF-8")                        \
+    X(real, acc_bytes_ci95_low, "", "its 95 % interval, lower end")                                \
+    X(real, acc_bytes_ci95_high, "", "upper end")                                                  \
+    X(real, acc_tokens, "", "the share by log-likelihood per token")                               \
+    X(real, acc_tokens_ci95_low, "", "its 95 % interval, lower end")                               \
+    X(real, acc_tokens_ci95_high, "", "upper end")                                                 \
+    X(real, exact_match, "",                                                                       \
+      "share of questions whose right continuation is the greedy one: each token the likeliest")   \
     X(i64, answers_scored, "tokens", "scored tokens that a generated text calls answers")          \
     X(real, answer_nll_nats, "nats", "mean nll of the answers; empty without any")                 \
     X(real, answer_floor_nats, "nats", "mean nll of the answers under the true source")            \
@@ -216,6 +232,10 @@
     X(nll_high, ppl, ppl_ci95_high)                                                                \
     X(nll_floor, ppl, ppl_floor)                                                                   \
     X(accuracy, real, accuracy)                                                                    \
+    X(acc_norm, real, acc_norm)                                                                    \
+    X(acc_bytes, real, acc_bytes)                                                                  \
+    X(acc_tokens, real, acc_tokens)                                                                \
+    X(exact_match, real, exact_match)                                                              \
     X(answers, count, answers_scored)                                                              \
     X(answer_nll, real, answer_nll_nats)                                                           \
     X(answer_floor, real, answer_floor_nats)                                                       \

@@ -79,7 +79,7 @@ enum table_id {
     TABLE_COUNT
 };
 extern const struct table tables[TABLE_COUNT];
-enum { COLUMNS_MAX = 128 }; /* no table has more columns */
+enum { COLUMNS_MAX = 144 }; /* no table has more columns */
 
 /* Values of the column `status`. */
 enum row_status {

@@ -344,6 +344,20 @@ void text_table_print(FILE *f, const struct text_table *s, enum format format)
         print_rows(f, s, format, column, at, n);
 }
 
+enum status text_table_write(const struct text_table *s, const char *path, struct err *e)
+{
+    struct bytes text;
+    FILE *const f = bytes_open(&text, e);
+
+    if (!f)
+        return E_NOMEM;
+    text_table_print(f, s, FORMAT_CSV);
+    TRY(bytes_close(f, &text, e));
+    const enum status st = file_replace(path, text.data, text.n, e);
+    free(text.data);
+    return st;
+}
+
 int text_table_width(const struct text_table *s)
 {
     int width = -2;

@@ -77,6 +77,9 @@ void text_below(FILE *f, enum format format, const char *fmt, ...)
 /* FORMAT_AUTO: aligned columns on a terminal, CSV elsewhere. FORMAT_JSON: an array of the rows. */
 void text_table_print(FILE *f, const struct text_table *s, enum format format);
 
+/* As a CSV file. E_NOMEM, E_IO. */
+enum status text_table_write(const struct text_table *s, const char *path, struct err *e);
+
 /* Columns of its aligned form, if nothing wraps. */
 int text_table_width(const struct text_table *s);
 

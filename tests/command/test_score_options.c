@@ -57,10 +57,11 @@ static const struct row of_eval[] = {
     {"unit", "xl", "", "word", "token"},
 };
 
-/* They name files, machines, or how results are shown; --episodes are of tasks (test_eval_task), and an end
+/* They name files, machines, or how results are shown (test_eval_choices has --choices); --episodes are of tasks (test_eval_task), and an end
  * that --ignore-eos passes is had by published models (test_generate). */
 static const char of_no_number[] =
-    "attention backend ckpt columns corpus episodes format help ignore-eos help-all huge-pages "
+    "attention backend choices ckpt columns corpus episodes format help ignore-eos help-all "
+    "huge-pages "
     "impl isolate losses max-isa membind onednn-max-isa openblas-core out pin progress "
     "prompt-file quiet raw resume strict threads usage version";
 

@@ -136,6 +136,21 @@ Test(interval, has_the_places_of_the_sign_test)
     cr_expect(fabs(ci.low - 957) <= 1 && ci.high == MOST + 1 - ci.low, "%g %g", ci.low, ci.high);
 }
 
+/* Agresti and Coull 1998, "Approximate is Better than Exact": none of ten reaches z^2 / (n + z^2). One of two
+ * by hand: 1/2 -+ (z / 2) / sqrt(2 + z^2). */
+Test(stats, interval_of_a_share)
+{
+    const double known[][4] = {
+        {0, 10, 0, 0.27753}, {1, 10, 0.72247, 1}, {0.5, 2, 0.09453, 0.90547}};
+
+    for (size_t k = 0; k < ARRAY_LEN(known); k++) {
+        const struct interval ci = stats_share(known[k][0], known[k][1]);
+        cr_expect_eq(ci.mid, known[k][0]);
+        cr_expect_float_eq(ci.low, known[k][2], 1e-5, "%g", ci.low);
+        cr_expect_float_eq(ci.high, known[k][3], 1e-5, "%g", ci.high);
+    }
+}
+
 /* Noise with a true median of 1, i-th of n, z standard normal. */
 typedef double noise_fn(const float *z, int i);
 

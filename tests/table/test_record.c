@@ -47,6 +47,9 @@ static const char *const own_header[] = {
     "nll_nats_per_token,ppl,bits_per_unit,ppl_ci95_low,ppl_ci95_high,ppl_delta_pct,"
     "kl_nats,kl_p99_nats,same_top_pct,ppl_floor,"
     "eval_ns,tokens_per_s,layers_run,layers_run_p90,accuracy,"
+    "accuracy_ci95_low,accuracy_ci95_high,acc_norm,acc_norm_ci95_low,acc_norm_ci95_high,acc_bytes,"
+    "acc_bytes_ci95_low,acc_bytes_ci95_high,acc_tokens,acc_tokens_ci95_low,acc_tokens_ci95_high,"
+    "exact_match,"
     "answers_scored,answer_nll_nats,answer_floor_nats,answer_blind_nats,"
     "nll_at_1,nll_at_2,nll_at_4,nll_at_8,nll_at_16,nll_at_32,nll_at_64,nll_at_128,nll_at_256,"
     "nll_at_512,nll_at_1024,source",

@@ -5,7 +5,6 @@
 
 #include "energy.h"
 #include "harness/measure/stats.h"
-#include "harness/util/fileio.h"
 #include "harness/util/grow.h"
 #include "harness/util/text_table.h"
 
@@ -297,20 +296,6 @@ static void add_row(struct text_table *t, const struct head *h)
         text_table_number(t, "%.6g", m[i]->sum / m[i]->n);
 }
 
-static enum status write_table(const struct text_table *t, const char *path, struct err *e)
-{
-    struct bytes text;
-    FILE *const f = bytes_open(&text, e);
-
-    if (!f)
-        return E_NOMEM;
-    text_table_print(f, t, FORMAT_CSV);
-    TRY(bytes_close(f, &text, e));
-    const enum status st = file_replace(path, text.data, text.n, e);
-    free(text.data);
-    return st;
-}
-
 enum status heads_write(const struct heads *s, const char *path, struct err *e)
 {
     static const struct text_table_column columns[] = {
@@ -323,7 +308,7 @@ enum status heads_write(const struct heads *s, const char *path, struct err *e)
 
     for (size_t i = 0; i < s->n; i++)
         add_row(&t, &s->head[i]);
-    const enum status st = write_table(&t, path, e);
+    const enum status st = text_table_write(&t, path, e);
     text_table_free(&t);
     return st;
 }

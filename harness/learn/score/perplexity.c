@@ -61,6 +61,16 @@ static void make_row(struct perplexity_row *row, const struct subject *t, const 
 #define X(number, how, column) row->column = PUT_##how(p->number);
     SCORE_NUMBERS(X)
 #undef X
+#define X(share)                                                                                   \
+    {                                                                                              \
+        const struct interval ci = stats_share(row->share, p->segments);                           \
+        row->share##_ci95_low = ci.low;                                                            \
+        row->share##_ci95_high = ci.high;                                                          \
+    }
+    if (t->opt->choices) {
+        X(accuracy) X(acc_norm) X(acc_bytes) X(acc_tokens)
+    }
+#undef X
     row->ppl_token = exp(p->nll_sum / p->tokens_counted);
     row->ppl_word = exp(p->nll_sum / p->words);
     row->ppl_byte = exp(p->nll_sum / p->text_bytes);
@@ -114,7 +124,7 @@ static char *request_of(const struct subject *t, const struct bench_case *c)
     FILE *const f = bytes_begin(&line);
 
     fputs(c->repro + strlen(SUBJECT_COMMAND " "), f);
-    request_file(f, c, "losses", t->opt->losses, ".safetensors");
+    request_file(f, c, "losses", t->opt->losses, t->opt->choices ? ".csv" : ".safetensors");
     request_file(f, c, "attention", t->opt->attention, ".csv");
     return bytes_end(f, &line);
 }
@@ -474,8 +484,10 @@ enum status perplexity_presets(struct options *o, struct err *e)
 {
     struct subject t = {.opt = o, .ckpt = o->ckpt};
 
-    if (o->count != COUNT_STREAM && o->ckpt)
+    if ((o->count != COUNT_STREAM || o->choices) && o->ckpt)
         TRY(subject_checkpoint(&t, e));
+    if (o->choices && !t.config.pos->positions) /* and what it remembers */
+        t.context += t.config.mem_len;
     TRY(f32_first(&o->chosen[CHOICE_dtype], e));
     TRY(f32_first(&o->chosen[CHOICE_kv_dtype], e));
     return counting_preset(o, t.context, e);
@@ -495,7 +507,8 @@ enum status perplexity_eval(struct session *s, struct err *e)
 {
     const struct options *o = s->opt;
     char ckpt[FILE_PATH];
-    struct subject t = {.opt = o, .ckpt = ckpt, .corpus = o->corpus, .counts = true};
+    struct subject t = {
+        .opt = o, .ckpt = ckpt, .corpus = o->choices ? o->choices : o->corpus, .counts = true};
 
     if (!o->ckpt)
         return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");

@@ -70,6 +70,32 @@ static void put_choices(struct screen *s, const struct perplexity_row *row,
         }
 }
 
+static void put_share(struct screen *s, const char *name, double share)
+{
+    put_number(s, name, "%.1f", 100 * share, 5);
+}
+
+static void put_interval(struct screen *s, double low, double high)
+{
+    CHECK(s->n < MOST);
+    if (s->ok)
+        snprintf(s->text[s->n], CELL, "[%.1f %.1f]", 100 * low, 100 * high);
+    put_cell(s, "95 % CI", s->text[s->n], 12);
+}
+
+/* Shares of questions; those that are published most have their intervals beside them. */
+static void put_shares(struct screen *s, const struct perplexity_row *row)
+{
+    put_share(s, "acc %", row->accuracy);
+    put_interval(s, row->accuracy_ci95_low, row->accuracy_ci95_high);
+    put_share(s, "norm %", row->acc_norm);
+    put_interval(s, row->acc_norm_ci95_low, row->acc_norm_ci95_high);
+    put_share(s, "byte %", row->acc_bytes);
+    put_share(s, "token %", row->acc_tokens);
+    put_share(s, "exact %", row->exact_match);
+    put_number(s, "questions", "%.0f", (double)row->segments, 6);
+}
+
 /* Are the bytes of the text known, and no unit? It does not depend on whether a row is ok. */
 static bool shows_bytes(const struct perplexity_row *row, const struct options *opt)
 {
@@ -107,6 +133,8 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     put_cell(&s, "seq", seq, 5);
     put_cell(&s, "mem", mem, 6);
     put_choices(&s, row, opt);
+    if (opt ? opt->choices != NULL : isfinite(row->acc_norm))
+        put_shares(&s, row);
     put_number(&s, bits, "%.4f", row->bits_per_unit, 9);
     put_cell(&s, "95 % interval", ok ? interval : row->status_detail, 17);
     if (shows_bytes(row, opt))

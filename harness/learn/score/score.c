@@ -26,7 +26,7 @@ static enum status configure(struct scored *t, struct config *c, struct err *e)
     TRY(score_mem_kind(&t->kind, c, o, t->M, e));
     TRY(texts_fit(&t->text, o, t->corpus.name, c->V - (t->mask_share > 0), e));
     TRY(score_whole_check(c, t->mask_share, o, t->M, e));
-    t->mode = scoring_of(c, t->mask_share);
+    t->mode = o->choices ? &scoring_questions : scoring_of(c, t->mask_share);
     if (t->mode->open)
         TRY(t->mode->open(t, e));
     t->zeros = begin ? begin == MEM_BEGIN_ZEROS : c->mem_start == MEM_START_ZEROS;
@@ -106,6 +106,7 @@ static enum status open_model(struct scored *t, struct err *e)
     TRY(configure(t, &c, e));
     TRY(lm_init(&t->lm, &c, e));
     TRY(params_hold(&t->lm.params, c.dtype, c.act_dtype, g, e));
+    t->lm.all_logits = t->mode->see != NULL;
     if (c.V > LARGE_VOCABULARY)
         t->lm.block = ROWS_AT_ONCE;
     if (is_comparable(&t->lm))
@@ -148,16 +149,26 @@ void scored_begin(struct scored *t)
         begin_one(t, &t->exact);
 }
 
-/* A see_logits: those of rows [at, at + n) beside those in f32. */
-static void compare(void *arg, const float *logits, int at, int n)
+/* Those of rows [at, at + n) beside those in f32. */
+static void compare(struct scored *t, const float *logits, int at, int n)
 {
-    struct scored *const t = arg;
     const struct engine *const g = &t->engine;
     const int64_t start = clock_wall_ns();
 
     lm_score(&t->exact, g, t->state + (ptrdiff_t)at * t->lm.c.D, NULL, NULL, n);
     divergence_add(&t->apart, t->exact.logits, logits, n, t->lm.c.V, g->threads);
     t->comparing_ns += clock_wall_ns() - start;
+}
+
+/* A see_logits. */
+static void see(void *arg, const float *logits, int at, int n)
+{
+    struct scored *const t = arg;
+
+    if (t->compares)
+        compare(t, logits, at, n);
+    if (t->mode->see)
+        t->mode->see(t, logits, at, n);
 }
 
 enum status scored_forward(struct scored *t, int B, int read, int scored, struct err *e)
@@ -169,14 +180,18 @@ enum status scored_forward(struct scored *t, int B, int read, int scored, struct
         t->exact.picked = t->lm.picked;
         t->exact.n_picked = t->lm.n_picked;
         t->state = lm_hidden(&t->exact, g, t->tokens, B, read, scored ? scored : 1);
-        t->lm.see_logits = scored ? compare : NULL;
-        t->lm.see_arg = t;
         t->comparing_ns += clock_wall_ns() - start;
         TRY(divergence_room(&t->apart, (size_t)B * (size_t)scored, e));
     }
     heads_pass(&t->heads, read - scored);
+    t->lm.see_logits = scored && (t->compares || t->mode->see) ? see : NULL;
+    t->lm.see_arg = t;
     lm_forward(&t->lm, g, t->tokens, B, read, scored ? scored : 1, scored ? t->targets : NULL,
                scored ? t->nll : NULL);
+    if (scored && t->mode->see && !lm_has_logits(&t->lm)) { /* lm_forward shows none */
+        lm_all(&t->lm, g, B * scored);
+        t->mode->see(t, t->lm.logits, 0, B * scored);
+    }
     const struct layers_run run = lm_layers_run(&t->lm);
     layers_count(&t->layers, &run);
     return t->s->opt->attention ? heads_seen(&t->heads, e) : OK;
@@ -268,6 +283,9 @@ static void report_text(struct scored *t, struct report *r, const struct summand
     k++;
     NLL_PLACES(X)
 #undef X
+    r->acc_norm = r->acc_bytes = r->acc_tokens = r->exact_match = NAN;
+    if (t->mode->report)
+        t->mode->report(t, r);
     snprintf(r->token_is, sizeof(r->token_is), "%s%s", t->mode->token, text->unit);
     snprintf(r->note, sizeof(r->note), "%s", text->note);
     if (t->compares && t->lm.c.kv_dtype == ELEM_Q8)
@@ -338,7 +356,15 @@ static enum status make_text(struct scored *t, struct err *e)
 
     if (!o->tokenizer && !o->tokens && !t->corpus.generated)
         TRY(weights_tokenizer(&t->weights, folder, e));
-    return texts_make(&t->text, &t->corpus, o, *folder ? folder : o->tokenizer, e);
+    const char *const tokenizer = *folder ? folder : o->tokenizer;
+    if (!o->choices)
+        return texts_make(&t->text, &t->corpus, o, tokenizer, e);
+    TRY(questions_make(&t->questions, &t->text, &t->corpus, o, tokenizer, t->L, e));
+    int longest = 1;
+    for (size_t i = 0; i < t->text.n_docs; i++)
+        longest = max_int(longest, (int)(t->text.docs[i].end - t->text.docs[i].begin) - 1);
+    t->L = longest;
+    return OK;
 }
 
 static enum status open_engine(struct scored *t, struct err *e)
@@ -361,11 +387,11 @@ static enum status run(struct scored *t, enum split split, struct err *e)
     struct report *const r = &t->s->report;
 
     TRY(open_engine(t, e));
-    TRY(corpus_open(&t->corpus, o->corpus, split, (size_t)o->bytes, e));
+    TRY(corpus_open(&t->corpus, o->choices ? o->choices : o->corpus, split, (size_t)o->bytes, e));
     TRY(weights_open(&t->weights, o->ckpt, e));
     t->mask_share = t->weights.mask_share;
     TRY(make_text(t, e));
-    if (o->losses)
+    if (o->losses && !o->choices)
         TRY(open_losses(t, e));
     TRY(open_model(t, e));
     weights_close(&t->weights);
@@ -378,7 +404,7 @@ static enum status run(struct scored *t, enum split split, struct err *e)
     report_describe(r, &t->engine, &t->team);
     lm_impl(&t->lm, false, r->impl);
     if (o->losses)
-        TRY(write_losses(t, e));
+        TRY(o->choices ? scoring_questions_write(t, o->losses, e) : write_losses(t, e));
     return o->attention ? heads_write(&t->heads, o->attention, e) : OK;
 }
 
@@ -398,6 +424,7 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
     divergence_free(&t->apart);
     heads_free(&t->heads);
     texts_free(&t->text);
+    questions_free(&t->questions);
     lm_free(&t->lm);
     lm_free(&t->exact);
     arena_release(&t->arena);

@@ -5,6 +5,7 @@
 
 #include "divergence.h"
 #include "harness/learn/source/pairs.h"
+#include "harness/learn/source/questions.h"
 #include "harness/learn/source/texts.h"
 #include "harness/learn/source/window_sums.h"
 #include "heads.h"
@@ -45,6 +46,8 @@ struct scored {
     int32_t *places;            /* [L] of hidden tokens */
     struct pairs pairs;         /* target 0: no encoder and decoder */
     int32_t *source;            /* [pairs.source] */
+    struct questions questions; /* with --choices */
+    int likeliest;              /* tokens of a continuation that are */
     struct rule rule;           /* of windows, of document `doc` - 1 */
     struct windows windows;     /* likewise */
     struct window window;       /* that is scored */
@@ -74,9 +77,15 @@ struct scoring {
     /* On to the next window or pair; false: there is none. `done`: the share of the text before it. */
     bool (*next)(struct scored *t, double *done);
     enum status (*score)(struct scored *t, struct summand *to, struct err *e);
+    /* Logits of the scored rows [at, at + n); NULL = not looked at. */
+    void (*see)(struct scored *t, const float *logits, int at, int n);
+    void (*report)(const struct scored *t, struct report *r); /* what it counted; NULL = nothing */
     const char *token; /* in front of what a token of the text is */
 };
-extern const struct scoring scoring_stream, scoring_masked, scoring_pairs;
+extern const struct scoring scoring_stream, scoring_masked, scoring_pairs, scoring_questions;
+
+/* A row a continuation, as CSV. */
+enum status scoring_questions_write(const struct scored *t, const char *path, struct err *e);
 
 /* That of a model, `mask_share` of whose tokens are hidden and filled in. */
 const struct scoring *scoring_of(const struct config *c, double mask_share);

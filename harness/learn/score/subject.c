@@ -79,7 +79,7 @@ char *subject_line(const struct subject *t, const struct options *opt, int seq, 
 
     fputs(SUBJECT_COMMAND, f);
     word_print_option(f, "ckpt", t->ckpt, '"');
-    word_print_option(f, "corpus", t->corpus, '"');
+    word_print_option(f, opt->choices ? "choices" : "corpus", t->corpus, '"');
     mem_text(past, mem);
     fprintf(f, " --bytes %d", opt->bytes);
     word_print_option(f, "backend", t->backend->name, '\0');
@@ -165,6 +165,13 @@ static enum status take_text(struct subject *t, const struct corpus *corpus, str
     const int words = t->config.V - (t->mask_share > 0);
     struct pairs pairs = {0};
 
+    if (t->opt->choices && (t->mask_share > 0 || t->config.enc_layers || !t->config.causal ||
+                            t->config.variant->bidirectional))
+        return fail(
+            e, E_UNSUPPORTED,
+            "checkpoint %.300s has no next token, which --choices asks for  -> use a causal "
+            "model",
+            t->ckpt);
     if (t->made_of[0] && corpus->vocab != words)
         return fail(e, E_IO,
                     "checkpoint %.300s has %d symbols, text %.300s has %d  -> score what it was "

@@ -22,6 +22,27 @@ static const struct preset {
                        {"unit", "word", false}},
 };
 
+static const struct preset of_choices[] = {
+    {"seq", NULL, false}, {"mem", "0", false}, {NULL, NULL, false}};
+
+/* What does not apply to questions of choice, by the name of its option; NULL = none is given. */
+static const char *of_texts(const struct options *o)
+{
+    return o->corpus                         ? "corpus"
+           : o->tokens                       ? "tokens"
+           : o->bytes                        ? "bytes"
+           : o->count != COUNT_STREAM        ? "count"
+           : o->unit != UNIT_TOKEN           ? "unit"
+           : strcmp(o->bos, "auto") != 0     ? "bos"
+           : strcmp(o->doc_sep, "none") != 0 ? "doc-sep"
+           : o->detok                        ? "detok"
+           : o->join                         ? "text-join"
+           : counting_batch(o) != 1          ? "batch"
+           : o->mem_begin                    ? "mem-start"
+           : o->attention                    ? "attention"
+                                             : NULL;
+}
+
 bool counting_lacks_text(const struct options *o)
 {
     return o->tokens && (!o->corpus || strcmp(o->tokens, o->corpus) == 0);
@@ -31,8 +52,14 @@ bool counting_lacks_text(const struct options *o)
 static enum status counting_check(const struct options *o, struct err *e)
 {
     const char *const how = count_name[o->count];
+    const char *const other = o->choices ? of_texts(o) : NULL;
     char *end;
 
+    if (other)
+        return fail(e, E_USAGE, "--%s does not apply to --choices  -> leave it out", other);
+    for (int i = 0; o->choices && i < o->mem.n; i++)
+        if (o->mem.v[i] != 0)
+            return fail(e, E_USAGE, "--choices begins each question anew  -> use --mem 0");
     if (o->count != COUNT_STREAM) {
         for (int i = 0; i < o->mem.n; i++)
             if (o->mem.v[i] != 0)
@@ -96,15 +123,15 @@ static enum status counting_check(const struct options *o, struct err *e)
 
 enum status counting_preset(struct options *o, int context, struct err *e)
 {
-    for (const struct preset *p = presets[o->count]; p->name; p++) {
+    for (const struct preset *p = o->choices ? of_choices : presets[o->count]; p->name; p++) {
         char number[16];
         snprintf(number, sizeof(number), "%d", context);
         if (p->of_text && o->tokens) /* which are made already */
             continue;
         if (!p->value && !context && !options_given(o, p->name))
             return fail(e, E_USAGE,
-                        "--count %s: the checkpoint does not say its context  -> give --seq N",
-                        count_name[o->count]);
+                        "--%s: the checkpoint does not say its context  -> give --seq N",
+                        o->choices ? "choices" : "count");
         TRY(options_default(o, p->name, p->value ? p->value : number, e));
     }
     return counting_check(o, e);
