@@ -400,9 +400,8 @@ const struct option_spec option_specs[] = {
                           "copy:lag=192,groups=4 (bench list sources)"}}},
     {"choices", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(choices), .only = FOR(EVAL),
      .usual = FOR(EVAL),
-     .doc = "questions of choice to answer, in place of a text: a line each, {\"context\": TEXT, "
-            "\"continuations\": [TEXT, ...], \"gold\": N}, the right one from 0; --seq: tokens of a "
-            "question, of which the last count (default: as many as the model reads)"},
+     .doc = "questions of choice in place of a text, a line each: {\"context\": TEXT, \"continuations\": "
+            "[TEXT, ...], \"gold\": N}, N from 0; --seq: tokens of one, at most [the model's]"},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX, .only = SWEEPS | FOR(EVAL) | FOR(GATE),
      .usual = FOR(EVAL),
      .doc = "score the first N bytes of the text, 0 = all"},

@@ -51,8 +51,8 @@ struct interval stats_median_interval(const double *sorted, int n);
 /* The median and the whole range, which is no interval of 95 %; NAN below three values. */
 struct interval stats_range(const double *sorted, int n);
 
-/* A share of n independent yes or no, and its interval (Wilson 1927, "Probable Inference, the Law of
- * Succession, and Statistical Inference"), which also has a width where all are alike. n is 1 or more. */
+/* A share of n independent yes or no, and its interval (Wilson 1927, "Probable Inference"), which has a
+ * width where all are alike, too. n is 1 or more. */
 struct interval stats_share(double share, double n);
 
 /* The median over pairs of ln(after[i] / before[i]) with its interval, so that common disturbances

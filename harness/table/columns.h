@@ -185,13 +185,10 @@
     X(real, layers_run, "layers", "layers that a token ran, on average; empty where all run all")  \
     X(real, layers_run_p90, "layers", "layers that nine of ten tokens do not exceed")              \
     X(real, accuracy, "",                                                                          \
-      "share of the tokens of targets that are the most likely ones; of questions of choice, "     \
-      "whose right continuation is the likeliest (acc of lm-evaluation-harness); else empty")      \
-    X(real, accuracy_ci95_low, "",                                                                 \
-      "95 % interval of the share of questions (Wilson 1927), lower end")                          \
+      "share of tokens of targets, or of questions, whose right one is the likeliest")             \
+    X(real, accuracy_ci95_low, "", "95 % interval of the share of questions, lower end")           \
     X(real, accuracy_ci95_high, "", "upper end")                                                   \
-    X(real, acc_norm, "",                                                                          \
-      "the share by log-likelihood per character of the continuation, as that harness has it")     \
+    X(real, acc_norm, "", "share of questions by log-likelihood per character")                    \
     X(real, acc_norm_ci95_low, "", "its 95 % interval, lower end")                                 \
     X(real, acc_norm_ci95_high, "", "upper end")                                                   \
     X(real, acc_bytes, "", "the share by log-likelihood per byte of UTF-8")                        \
@@ -200,8 +197,7 @@
     X(real, acc_tokens, "", "the share by log-likelihood per token")                               \
     X(real, acc_tokens_ci95_low, "", "its 95 % interval, lower end")                               \
     X(real, acc_tokens_ci95_high, "", "upper end")                                                 \
-    X(real, exact_match, "",                                                                       \
-      "share of questions whose right continuation is the greedy one: each token the likeliest")   \
+    X(real, exact_match, "", "share of questions whose right continuation is the greedy one")      \
     X(i64, answers_scored, "tokens", "scored tokens that a generated text calls answers")          \
     X(real, answer_nll_nats, "nats", "mean nll of the answers; empty without any")                 \
     X(real, answer_floor_nats, "nats", "mean nll of the answers under the true source")            \

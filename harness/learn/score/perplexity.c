@@ -62,11 +62,8 @@ static void make_row(struct perplexity_row *row, const struct subject *t, const 
     SCORE_NUMBERS(X)
 #undef X
 #define X(share)                                                                                   \
-    {                                                                                              \
-        const struct interval ci = stats_share(row->share, p->segments);                           \
-        row->share##_ci95_low = ci.low;                                                            \
-        row->share##_ci95_high = ci.high;                                                          \
-    }
+    row->share##_ci95_low = stats_share(row->share, p->segments).low;                              \
+    row->share##_ci95_high = stats_share(row->share, p->segments).high;
     if (t->opt->choices) {
         X(accuracy) X(acc_norm) X(acc_bytes) X(acc_tokens)
     }

@@ -70,11 +70,6 @@ static void put_choices(struct screen *s, const struct perplexity_row *row,
         }
 }
 
-static void put_share(struct screen *s, const char *name, double share)
-{
-    put_number(s, name, "%.1f", 100 * share, 5);
-}
-
 static void put_interval(struct screen *s, double low, double high)
 {
     CHECK(s->n < MOST);
@@ -86,13 +81,13 @@ static void put_interval(struct screen *s, double low, double high)
 /* Shares of questions; those that are published most have their intervals beside them. */
 static void put_shares(struct screen *s, const struct perplexity_row *row)
 {
-    put_share(s, "acc %", row->accuracy);
+    put_number(s, "acc %", "%.1f", 100 * row->accuracy, 5);
     put_interval(s, row->accuracy_ci95_low, row->accuracy_ci95_high);
-    put_share(s, "norm %", row->acc_norm);
+    put_number(s, "norm %", "%.1f", 100 * row->acc_norm, 5);
     put_interval(s, row->acc_norm_ci95_low, row->acc_norm_ci95_high);
-    put_share(s, "byte %", row->acc_bytes);
-    put_share(s, "token %", row->acc_tokens);
-    put_share(s, "exact %", row->exact_match);
+    put_number(s, "byte %", "%.1f", 100 * row->acc_bytes, 5);
+    put_number(s, "token %", "%.1f", 100 * row->acc_tokens, 5);
+    put_number(s, "exact %", "%.1f", 100 * row->exact_match, 5);
     put_number(s, "questions", "%.0f", (double)row->segments, 6);
 }
 

@@ -149,26 +149,21 @@ void scored_begin(struct scored *t)
         begin_one(t, &t->exact);
 }
 
-/* Those of rows [at, at + n) beside those in f32. */
-static void compare(struct scored *t, const float *logits, int at, int n)
+/* A see_logits: for the mode, and those of rows [at, at + n) beside those in f32. */
+static void see(void *arg, const float *logits, int at, int n)
 {
+    struct scored *const t = arg;
     const struct engine *const g = &t->engine;
+
+    if (t->mode->see)
+        t->mode->see(t, logits, at, n);
+    if (!t->compares)
+        return;
     const int64_t start = clock_wall_ns();
 
     lm_score(&t->exact, g, t->state + (ptrdiff_t)at * t->lm.c.D, NULL, NULL, n);
     divergence_add(&t->apart, t->exact.logits, logits, n, t->lm.c.V, g->threads);
     t->comparing_ns += clock_wall_ns() - start;
-}
-
-/* A see_logits. */
-static void see(void *arg, const float *logits, int at, int n)
-{
-    struct scored *const t = arg;
-
-    if (t->compares)
-        compare(t, logits, at, n);
-    if (t->mode->see)
-        t->mode->see(t, logits, at, n);
 }
 
 enum status scored_forward(struct scored *t, int B, int read, int scored, struct err *e)

@@ -68,13 +68,13 @@ enum status scoring_questions_write(const struct scored *t, const char *path, st
         {.name = "question"},       {.name = "continuation"}, {.name = "gold"},
         {.name = "log_likelihood"}, {.name = "greedy"},       {.name = "tokens"},
         {.name = "bytes"},          {.name = "chars"}};
+    const struct questions *const c = &t->questions;
     struct text_table to = {.column = columns, .columns = ARRAY_LEN(columns)};
 
-    for (size_t i = 0; i < t->questions.n; i++)
-        for (int k = 0; k < t->questions.question[i].n; k++) {
-            const struct question *const q = &t->questions.question[i];
-            const struct continuation *const v = &t->questions.continuation[q->first + (size_t)k];
-            text_table_cell(&to, "%zu", i);
+    for (const struct question *q = c->question; q < c->question + c->n; q++)
+        for (int k = 0; k < q->n; k++) {
+            const struct continuation *const v = &c->continuation[q->first + (size_t)k];
+            text_table_cell(&to, "%td", q - c->question);
             text_table_cell(&to, "%d", k);
             text_table_cell(&to, "%d", k == q->gold);
             text_table_cell(&to, "%.12g", v->nats);

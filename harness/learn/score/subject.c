@@ -167,11 +167,8 @@ static enum status take_text(struct subject *t, const struct corpus *corpus, str
 
     if (t->opt->choices && (t->mask_share > 0 || t->config.enc_layers || !t->config.causal ||
                             t->config.variant->bidirectional))
-        return fail(
-            e, E_UNSUPPORTED,
-            "checkpoint %.300s has no next token, which --choices asks for  -> use a causal "
-            "model",
-            t->ckpt);
+        return fail(e, E_UNSUPPORTED,
+                    "checkpoint %.300s has no next token for --choices  -> a causal one", t->ckpt);
     if (t->made_of[0] && corpus->vocab != words)
         return fail(e, E_IO,
                     "checkpoint %.300s has %d symbols, text %.300s has %d  -> score what it was "

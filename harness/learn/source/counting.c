@@ -52,11 +52,10 @@ bool counting_lacks_text(const struct options *o)
 static enum status counting_check(const struct options *o, struct err *e)
 {
     const char *const how = count_name[o->count];
-    const char *const other = o->choices ? of_texts(o) : NULL;
     char *end;
 
-    if (other)
-        return fail(e, E_USAGE, "--%s does not apply to --choices  -> leave it out", other);
+    if (o->choices && of_texts(o))
+        return fail(e, E_USAGE, "--%s does not apply to --choices  -> leave it out", of_texts(o));
     for (int i = 0; o->choices && i < o->mem.n; i++)
         if (o->mem.v[i] != 0)
             return fail(e, E_USAGE, "--choices begins each question anew  -> use --mem 0");

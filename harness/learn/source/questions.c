@@ -50,29 +50,14 @@ static size_t stripped(const char *text, size_t n)
     return end;
 }
 
-/* A document: the last `most` + 1 of the tokens `before`, then those of `whole` from `at` on. */
-static enum status add_document(struct asker *m, size_t at, struct err *e)
-{
-    struct texts *const t = m->t;
-    const size_t begin = t->n, own = m->whole.n - at, most = (size_t)m->most + 1;
-    const size_t given = m->before.n + own > most ? most - own : m->before.n;
-
-    for (size_t i = 0; i < given + own; i++) {
-        TRY(GROW(t->ids, t->n, e));
-        t->ids[t->n++] =
-            i < given ? m->before.v[m->before.n - given + i] : m->whole.v[at + i - given];
-    }
-    TRY(GROW(t->docs, t->n_docs, e));
-    t->docs[t->n_docs++] = (struct span){begin, t->n, (int)given};
-    return OK;
-}
-
-/* The continuation behind a context, both in `text`, of n bytes, `context` of them the context's. */
+/* The continuation behind a context, both in `text`, of n bytes, `context` of them the context's: a
+ * document with the last `most` + 1 of their tokens. */
 static enum status add_continuation(struct asker *m, const char *text, size_t n, size_t context,
                                     struct err *e)
 {
     const int32_t begin = m->tokenizer ? tokenizer_begin(m->tokenizer) : -1;
     struct continuation v = {.length = {1, 0, (double)(n - context)}};
+    struct texts *const t = m->t;
     size_t at = 0;
 
     for (size_t i = context; i < n; i++) /* bytes that begin one */
@@ -96,10 +81,19 @@ static enum status add_continuation(struct asker *m, const char *text, size_t n,
     if (m->whole.n - at > (size_t)m->most)
         return fail(e, E_IO, "a continuation has %zu tokens of at most %d  -> shorten it, or --seq",
                     m->whole.n - at, m->most);
-    v.length[BY_TOKENS] = (double)(m->whole.n - at);
-    TRY(GROW(m->c->continuation, m->t->n_docs, e));
-    m->c->continuation[m->t->n_docs] = v;
-    return add_document(m, at, e);
+    const size_t own = m->whole.n - at, begins = t->n;
+    const size_t given = (size_t)min_wide((int64_t)m->before.n, m->most + 1 - (int64_t)own);
+    for (size_t i = 0; i < given + own; i++) {
+        TRY(GROW(t->ids, t->n, e));
+        t->ids[t->n++] =
+            i < given ? m->before.v[m->before.n - given + i] : m->whole.v[at + i - given];
+    }
+    v.length[BY_TOKENS] = (double)own;
+    TRY(GROW(m->c->continuation, t->n_docs, e));
+    m->c->continuation[t->n_docs] = v;
+    TRY(GROW(t->docs, t->n_docs, e));
+    t->docs[t->n_docs++] = (struct span){begins, t->n, (int)given};
+    return OK;
 }
 
 static enum status add_question(struct asker *m, const json_t *j, struct err *e)
@@ -117,8 +111,7 @@ static enum status add_question(struct asker *m, const json_t *j, struct err *e)
                     "[TEXT, ...], \"gold\": N}");
     if (!json_is_integer(gold) || right < 0 || (size_t)right >= n)
         return fail(e, E_IO,
-                    "gold is no number below %zu  -> the place of the right continuation, from 0",
-                    n);
+                    "gold is not below %zu  -> the place of the right continuation, from 0", n);
     TRY(GROW(m->c->question, m->c->n, e));
     m->c->question[m->c->n++] = (struct question){m->t->n_docs, (int)n, (int)right};
     json_array_foreach(list, k, text)
@@ -132,22 +125,11 @@ static enum status add_question(struct asker *m, const json_t *j, struct err *e)
             memcpy(both + before, json_string_value(text), own);
         const enum status st =
             own ? add_continuation(m, both, before + own, before, e)
-                : fail(e, E_IO, "continuation %zu is no text, or empty  -> give it one", k);
+                : fail(e, E_IO, "continuation %zu is empty, or not a text  -> give it one", k);
         free(both);
         TRY(st);
     }
     return OK;
-}
-
-static enum status read_line(struct asker *m, const char *text, size_t n, struct err *e)
-{
-    json_error_t why;
-    json_t *const j = json_read(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-    const enum status st = j ? add_question(m, j, e)
-                             : fail(e, E_IO, "not JSON (%.100s)  -> an object a line", why.text);
-
-    json_decref(j);
-    return st;
 }
 
 static enum status read_all(struct asker *m, const struct corpus *file, const char *path,
@@ -156,11 +138,17 @@ static enum status read_all(struct asker *m, const struct corpus *file, const ch
     const char *const begin = (const char *)file->bytes, *const end = begin + file->n;
     int line = 1;
     struct err why;
+    json_error_t wrong;
 
     for (const char *at = begin, *stop; at < end; at = stop + 1, line++) {
         stop = memchr(at, '\n', (size_t)(end - at));
         stop = stop ? stop : end;
-        const enum status st = read_line(m, at, (size_t)(stop - at), &why);
+        json_t *const j =
+            json_read(at, (size_t)(stop - at), JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
+        const enum status st =
+            j ? add_question(m, j, &why)
+              : fail(&why, E_IO, "not JSON (%.100s)  -> an object a line", wrong.text);
+        json_decref(j);
         if (st != OK)
             return fail(e, st, "%.300s: line %d: %s", path, line, why.msg);
     }
@@ -172,13 +160,9 @@ enum status questions_make(struct questions *c, struct texts *t, const struct co
 {
     struct asker m = {.c = c, .t = t, .most = most};
 
-    *t = (struct texts){.of_bytes = !tokenizer,
-                        .unit = tokenizer ? "token" : "byte",
-                        .vocab = file->vocab,
-                        .words = NAN,
-                        .bytes = NAN,
-                        .oov = NAN,
-                        .over = -1};
+    *t = (struct texts){.of_bytes = !tokenizer, .vocab = file->vocab, .over = -1};
+    t->unit = tokenizer ? "token" : "byte";
+    t->words = t->bytes = t->oov = NAN;
     enum status st = tokenizer ? tokenizer_open(&m.tokenizer, tokenizer, e) : OK;
     if (m.tokenizer)
         t->vocab = tokenizer_vocab(m.tokenizer);

@@ -3,10 +3,9 @@
  * Questions of choice: a context and its continuations, of which one is right. A line of a file is
  *   {"context": TEXT, "continuations": [TEXT, ...], "gold": N}
  * N counts from 0; other keys mean nothing. Tokens are those of EleutherAI's lm-evaluation-harness 0.4.13
- * (loglikelihood and _encode_pair of lm_eval/api/model.py): white space at the end of a context belongs to what
- * follows; of context and continuation together, what is behind as many tokens as the context alone has
- * is the continuation's; an empty context is the token that begins a text; what is longer than the model
- * reads loses its beginning. */
+ * (_encode_pair of lm_eval/api/model.py): white space that ends a context belongs to what follows; of both
+ * together, what is behind as many tokens as the context alone has is the continuation's; an empty context
+ * is the token that begins a text; what is longer than the model reads loses its beginning. */
 #pragma once
 
 #include "texts.h"
