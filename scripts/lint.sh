@@ -31,23 +31,30 @@ levels=(
     'harness/command/commands.h|harness/command/child_requests.*'
     'harness/command/check/*|harness/command/list/*|harness/command/learn/*' 'harness/command/*' 'harness/*'
 )
-level() {
+declare -A level_of=() # by path: thousands of includes name a few hundred
+level() { # PATH: sets REPLY
     local i pattern
+    REPLY=${level_of[$1]-}
+    [ -z "$REPLY" ] || return 0
     for ((i = 0; i < ${#levels[@]}; i++)); do
         IFS='|' read -ra patterns <<<"${levels[i]}"
         for pattern in "${patterns[@]}"; do
             # shellcheck disable=SC2053 # a pattern
-            [[ $1 != $pattern ]] || { echo "$i"; return; }
+            [[ $1 != $pattern ]] || break 2
         done
     done
-    echo "$i"
+    REPLY=$i level_of[$1]=$i
 }
 say < <(grep -nHE '^ *# *include "' "${files[@]}" | sed -E 's/^([^:]*):([0-9]+):[^"]*"([^"]*)".*/\1 \2 \3/' |
     while read -r file line include; do
         from=${file%/*} target=$include
         [ ! -e "$from/$include" ] || target=$from/$include
         [ -e "$target" ] || continue # generated
-        to=${target%/*} mine=$(level "$file") its=$(level "$target")
+        to=${target%/*}
+        level "$file"
+        mine=$REPLY
+        level "$target"
+        its=$REPLY
         if [ "$its" -gt "$mine" ]; then
             echo "$file:$line: includes $target  -> the order of folders: see CONTRIBUTING.md"
         elif [ "$its" -eq "$mine" ] && [ "$from" != "$to" ] && [[ $file == harness/* || $file == variants/model/* ]]; then
@@ -100,13 +107,14 @@ say < <(grep -nHE '"[^"]*\b(is|are) no [a-z]' "${files[@]}" | grep -vE 'there (i
 
 say < <(grep -nHP '\t' "${files[@]}" | sed -E 's/^([^:]*:[0-9]+):.*/\1: tab  -> four spaces/')
 for f in "${files[@]}"; do
-    lines=$(wc -l <"$f")
+    mapfile -t text <"$f"
+    lines=${#text[@]}
     # A file is one concept: under 400 lines as a rule, and cutting by position is worse than more.
     [ "$lines" -lt 600 ] || say <<<"$f: $lines lines  -> which concepts are in it?"
-    head -n 1 "$f" | grep -q '^/\* SPDX-License-Identifier: MIT' ||
+    [[ ${text-} == '/* SPDX-License-Identifier: MIT'* ]] ||
         say <<<"$f:1: no SPDX line  -> /* SPDX-License-Identifier: MIT"
     # The library's headers are for any compiler.
-    [[ $f != *.h || $f == */library/bench*.h ]] || grep -qx '#pragma once' "$f" ||
+    [[ $f != *.h || $f == */library/bench*.h || " ${text[*]/%/ |}" == *' #pragma once |'* ]] ||
         say <<<"$f: no #pragma once  -> write it below the first comment"
 done
 
