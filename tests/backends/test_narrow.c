@@ -5,7 +5,6 @@
 #include "tests/support/every_backend.h"
 #include "tests/support/kernel/by_weights.h"
 #include "tests/support/open_engine.h"
-#include "variants/base/elem.h"
 
 enum { HALVES = 1 << 16, FEW = 5 };
 

@@ -2,7 +2,6 @@
  *
  * Files that are written beside the one they replace, by both programs' ways to write a whole file:
  * two writers of one file do not disturb each other, no link is followed, and nothing is left. */
-#include "harness/util/fileio.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/base/half.h"
 #include "variants/base/safetensors.h"

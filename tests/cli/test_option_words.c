@@ -2,7 +2,6 @@
  *
  * Words of any bytes on a line: read back by the program and by bash. */
 #include "harness/cli/option_words.h"
-#include "harness/util/text.h"
 #include "tests/support/program.h"
 #include "tests/support/random_word.h"
 #include "tests/support/tmp_folder.h"

@@ -3,13 +3,11 @@
  * The command line: the grammar of values, where they come from, and what --resume compares.
  * Error texts are test_options_errors.c's. */
 #include "harness/cli/option_table.h"
-#include "harness/util/range.h"
 #include "tests/support/command_line.h"
 #include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/util/compared.h"
-#include "variants/model/sublayer/sublayer.h"
 
 #include <limits.h>
 

@@ -2,7 +2,6 @@
  *
  * What `bench check` leaves out: shapes that a variant excludes, types that its weights refuse. */
 #include "harness/command/check/finding.h"
-#include "harness/util/text_table.h"
 #include "tests/support/pty.h"
 
 TestSuite(check_cases, .init = folder_make, .fini = folder_remove, .timeout = 120);

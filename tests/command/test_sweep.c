@@ -4,7 +4,6 @@
  * each row; no test depends on speed. */
 #include "harness/plan/plan.h"
 #include "harness/table/remarks.h"
-#include "harness/table/samples.h"
 #include "tests/support/kernel/simd.h"
 #include "tests/support/sample_rows.h"
 #include "tests/support/sanitized.h"

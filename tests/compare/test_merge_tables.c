@@ -2,8 +2,6 @@
  *
  * Merging, table by table: rows of several lengths, memories, batches and states come from shards
  * of every number, and each value stays with its case. */
-#include "harness/table/run.h"
-#include "harness/table/runjson.h"
 #include "tests/support/json.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"

@@ -3,8 +3,6 @@
  * Quality against cost: which costs a contender has, and which points are named. */
 #include "tests/support/figure_rows.h"
 
-#include "harness/plan/case.h"
-
 TestSuite(plot_quality, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static struct study_row trained[200];

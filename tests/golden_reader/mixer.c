@@ -4,7 +4,6 @@
  * with its state in and out, forward and backward. */
 #include "reader.h"
 
-#include "variants/backends/watch.h"
 #include "variants/model/checkpoint/checkpoint.h"
 #include "variants/model/config/settings.h"
 

@@ -5,7 +5,6 @@
 #include "reader.h"
 
 #include "variants/model/checkpoint/checkpoint.h"
-#include "variants/parts/dropout.h"
 #include "variants/parts/ffn/moe.h"
 #include "variants/parts/norm.h"
 

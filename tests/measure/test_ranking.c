@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rankings of runs with known numbers: order, ratios, ties, who takes part, and the text. */
-#include "harness/measure/ranking.h"
-#include "harness/util/terminal.h"
 #include "tests/support/ranked.h"
 
 #include "tests/support/normal.h"

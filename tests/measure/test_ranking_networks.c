@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Under a ranking of variants: what their networks differ in besides what they are compared for. */
-#include "harness/measure/ranking.h"
 #include "tests/support/ranked.h"
 
 TestSuite(ranking_networks, .init = folder_make, .fini = folder_remove, .timeout = 60);

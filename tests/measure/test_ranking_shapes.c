@@ -2,7 +2,6 @@
  *
  * Rankings of rows that differ in more than their length: memories, threads, and noise in some of
  * the shapes. */
-#include "harness/measure/ranking.h"
 #include "tests/support/each.h"
 #include "tests/support/ranked.h"
 

@@ -6,7 +6,6 @@
 #include "tests/support/loaded.h"
 #include "tests/support/model.h"
 #include "tests/support/tmp_folder.h"
-#include "variants/model/checkpoint/checkpoint.h"
 
 static enum status read_config(const char *path, struct config *c, struct err *e)
 {

@@ -3,7 +3,6 @@
  * The map before q, k and v: DExTra against its definition in double on every backend, its
  * gradients against finite differences and the reference's; its sizes against those of the authors'
  * program; and models that have it: widths, cost. Checkpoints: test_keys.c. */
-#include "harness/plan/plan.h"
 #include "tests/support/command_line.h"
 #include "tests/support/kernel/ffn_case.h"
 #include "variants/parts/dextra.h"

@@ -7,7 +7,6 @@
 #include "tests/support/set_choice.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/model/attention/around.h"
-#include "variants/model/checkpoint/checkpoint.h"
 #include "variants/model/config/keys.h"
 #include "variants/parts/latent.h"
 

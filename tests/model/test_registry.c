@@ -5,7 +5,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/each.h"
 #include "tests/support/sanitized.h"
-#include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/parts.h"
 #include "variants/registry_check.h"
 #include "variants/steps/mix.h"

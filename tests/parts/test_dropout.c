@@ -4,7 +4,6 @@
  * (Derivatives of whole models under a fixed mask: test_grad_lm.c; runs that continue to the same
  * bits: test_train.c.) */
 #include "tests/support/kernel/token_masks.h"
-#include "variants/parts/dropout.h"
 
 enum { N = 50001 }; /* no multiple of four, and large enough for several threads */
 

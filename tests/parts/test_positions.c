@@ -3,7 +3,7 @@
  * Position schemes far beyond their tables and golden files, each against its equation in double:
  * every backend, the reference included, reads the numbers that are made here, so none of them can
  * judge these. Places are around the ends of tables, and where a float no longer tells angles
- * apart. (Rotary ones: test_rope_far.c; a number per distance: test_pos_bias.c.) */
+ * apart. (Rotary ones: test_rope.c; a number per distance: test_pos_bias.c.) */
 #include "tests/support/in_double.h"
 #include "tests/support/kernel/fenced.h"
 #include "tests/support/laid.h"

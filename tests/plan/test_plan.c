@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * The matrix: what is multiplied, in which order, what filters leave, and error texts. */
-#include "harness/plan/plan.h"
 #include "tests/support/command_line.h"
 #include "tests/support/failure.h"
 #include "tests/support/kernel/simd.h"

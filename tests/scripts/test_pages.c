@@ -4,7 +4,6 @@
  * the program prints, their links lead somewhere, and each command in them is one that the program
  * takes. */
 #include "harness/cli/option_table.h"
-#include "harness/table/record.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 

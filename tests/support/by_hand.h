@@ -7,7 +7,6 @@
 #include "in_double.h"
 #include "model.h"
 #include "tests/support/kernel/naive.h"
-#include "variants/model/layers/sublayer_list.h"
 #include "variants/parts/features.h"
 
 struct layer {

@@ -4,8 +4,6 @@
 #include "command_line.h"
 #include "program.h"
 
-#include <stdarg.h>
-
 enum status parse_words(struct options *o, const char *line, struct err *e)
 {
     char buf[1024], program[] = "bench", *argv[128] = {program};

@@ -7,8 +7,6 @@
 #include "failure.h"
 #include "harness/learn/train/train.h"
 
-#include <stdarg.h>
-
 enum { LINE = 4 * FILE_PATH };
 
 enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)

@@ -7,8 +7,6 @@
 #include "failure.h"
 #include "harness/table/record.h"
 
-#include <sys/types.h>
-
 /* A run in the background. Its shell has become the program: `pid` is bench's own. */
 struct program {
     pid_t pid;

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "failure.h"
-#include "harness/util/fileio.h"
 
 #include <sys/statvfs.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Damaged table files: the error names the damage, and a full disk or a kill leaves whole rows. */
-#include "harness/table/record.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 

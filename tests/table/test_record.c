@@ -4,7 +4,6 @@
  * forms. */
 #include "harness/table/range.h"
 #include "harness/table/remarks.h"
-#include "harness/table/run.h"
 #include "tests/support/json.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"

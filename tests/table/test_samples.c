@@ -2,7 +2,6 @@
  *
  * Raw samples under kills, damage and full disks; run.json. */
 #include "harness/table/runjson.h"
-#include "harness/table/samples.h"
 #include "tests/support/json.h"
 #include "tests/support/sample_rows.h"
 #include "tests/support/tmp_folder.h"

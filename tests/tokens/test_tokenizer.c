@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tokenizers as files describe them: what each part of a file does, and what is refused. */
-#include "harness/tokens/tokenizer.h"
 
 #include "tests/support/tiny_tokenizer.h"
 

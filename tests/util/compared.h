@@ -57,4 +57,3 @@ static inline bool text_is(const char *const x[2]) { return strcmp(x[0], x[1]) =
 
 /* {got, want}, each: texts. */
 #define TEXTS(...) COMPARED_TEXTS("", #__VA_ARGS__, __VA_ARGS__)
-#define TEXTS_OF(of, ...) COMPARED_TEXTS(of, #__VA_ARGS__, __VA_ARGS__)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Texts in memory: whole, or an error. */
-#include "harness/util/fileio.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include <sys/resource.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tables on a terminal: they fit it, wrap inside columns, and leave out what can be spared. */
-#include "harness/util/text_table.h"
 #include "tests/support/pty.h"
 
 TestSuite(text_table, .init = folder_make, .fini = folder_remove);

@@ -2,7 +2,6 @@
  *
  * The rows that are compared with a reference: which they are, that a reference of them alone has
  * the numbers of the whole one, and that a wrong number in one of them is found. */
-#include "harness/worker/agree.h"
 #include "harness/worker/workload.h"
 #include "tests/support/command_line.h"
 #include "tests/support/started_job.h"

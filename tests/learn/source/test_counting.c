@@ -4,7 +4,6 @@
  * those that the published programs gave for the same model (tests/counted); presets, and what is
  * refused. */
 #include "harness/learn/source/texts.h"
-#include "harness/util/fileio.h"
 #include "tests/support/failure.h"
 #include "tests/support/score_line.h"
 #include "tests/support/words.h"

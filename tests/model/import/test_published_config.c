@@ -450,7 +450,7 @@ static void turn_ones(const struct config *c, float x[8], int position)
             .x = x, .stride = 8, .B = 1, .rows = 1, .heads = 1, .width = 8, .position = position});
 }
 
-/* Bounds as in test_rope_far.c. */
+/* Bounds as in test_rope.c. */
 Test(published_config, rotary_scaling_yarn)
 {
     enum { AT = 1000, FACTOR = 4 };

@@ -10,7 +10,6 @@
 #include "tests/support/gradients.h"
 #include "tests/support/in_double.h"
 #include "tests/support/model.h"
-#include "variants/parts/dropout.h"
 #include "variants/parts/ffn/moe.h"
 
 struct ffn_case {
