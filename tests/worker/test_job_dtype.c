@@ -99,29 +99,47 @@ Test(job_dtype, rows_are_rounded_where_it_is_asked_for)
     cr_expect_geq(compared, 6);
 }
 
-/* Every variant in every type: as the reference within the bound of its check, or refused. Under
- * sanitizers one case of seven, which is prime to the number of workloads, types and kinds of rows, so
- * that each of them has its turn. */
-TEST_EACH(int *b, job_dtype, backends_agree, every_narrow_backend(), .timeout = 300)
-{
-    int ran = 0;
+enum { SHARES = 4 };
+static struct criterion_test_params every_share(void) { return every_number(SHARES); }
 
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("%s cannot run here", backends[*b]->name);
-    const struct engine g = open_engine(backends[*b]->name, 1);
+/* Every variant in every type on every backend: as the reference within the bound of its check, or refused.
+ * Backends take turns, so that one reference does for all. Under sanitizers one case of seven, which is prime
+ * to the number of workloads, types and kinds of rows, so that each of them has its turn. */
+TEST_EACH(int *share, job_dtype, backends_agree, every_share(), .timeout = 300)
+{
+    enum { MOST = 16 };
+    struct engine g[MOST];
+    int ran[MOST] = {0}, before = 0;
+    size_t turn = 0;
+    char names[256] = "";
+
+    for (int b = 0; backends[b]; b++) {
+        cr_assert_lt(b, MOST);
+        if (backend_usable(backends[b], NULL) != OK)
+            continue;
+        g[b] = open_engine(backends[b]->name, 1);
+        text_append(names, sizeof(names), "%s%s", *names ? "," : "", backends[b]->name);
+    }
     struct plan p = planned(
         "-w attn,layer,segment -V all -b %s --dtype bf16,q8,q4,q4_1 --act-dtype f32,q8 " SMALL,
-        backends[*b]->name);
+        names);
     plan_drop_unsupported(&p);
     for (int i = 0; i < p.n; i++) {
-        if (!sampled((size_t)i, 7))
-            continue;
+        const struct bench_case *const c = &p.cases[i];
+        int b = 0;
+        while (backends[b] != c->backend)
+            b++;
+        turn += b <= before;
+        before = b;
         struct job j;
-        ran +=
-            runs_as_reference(&j, &p.cases[i], g.lacks[p.cases[i].config.dtype], "unsupported in ");
+        if (turn % SHARES == (size_t)*share && sampled(turn, 7))
+            ran[b] += runs_as_reference(&j, c, g[b].lacks[c->config.dtype], "unsupported in ");
     }
-    const bool has_one = !g.lacks[ELEM_BF16] || !g.lacks[ELEM_Q8];
-    cr_expect_eq(ran > (SANITIZED ? 0 : 100), has_one, "%d of %d ran", ran, p.n);
+    for (int b = 0; backends[b]; b++)
+        if (backend_usable(backends[b], NULL) == OK)
+            cr_expect_eq(ran[b] > (SANITIZED ? 0 : 100 / SHARES),
+                         !g[b].lacks[ELEM_BF16] || !g[b].lacks[ELEM_Q8], "%s: %d of %d ran",
+                         backends[b]->name, ran[b], p.n);
 }
 
 Test(job_dtype, cases_that_have_no_such_weights)
