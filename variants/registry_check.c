@@ -114,7 +114,7 @@ NEEDS(pos, "pos", struct pos, "variants/parts/part.h", NUMBERS(struct pos));
 static const struct needed extra_fields[] = {
     {HAS(struct pos, name), .give = "\"foo\""},
     {HAS(struct pos, layer_params), .with = {AT(struct pos, terms_grad)}},
-    {HAS(struct pos, reserve)},
+    {HAS(struct pos, reserve), .without = {AT(struct pos, weigh)}},
     {HAS(struct pos, terms_grad), .with = {AT(struct pos, layer_params)}},
     {0},
 };

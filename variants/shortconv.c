@@ -7,8 +7,6 @@
  * The convolution is causal, a few taps for each channel; nothing else carries the past. Models have
  * attention, with normed queries and keys, in every third layer or so. */
 #include "variants/model/sublayer/sublayer.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/steps.h"
 
 enum { MOST_TAPS = 256 };
 struct numbers {

@@ -25,17 +25,10 @@ static void backward(double *d, const double *p, const double *keep, int n)
         d[j] *= p[j] * (1 - p[j]);
 }
 
-static void reserve(const struct pos_call *t)
-{
-    static const struct attn_weigh weigh = {forward, backward};
-
-    t->a->weigh = &weigh;
-}
-
 const struct pos extra_sigmoid = {
     .name = "sigmoid",
     .excludes = EXCLUDES(HAS_SOFT_CAP),
-    .reserve = reserve,
+    .weigh = &(const struct attn_weigh){forward, backward},
 };
 
 const struct variant variant_sigmoid_attention = {

@@ -65,17 +65,10 @@ static double amplifies(bool backward)
     return backward ? 2 / t : eps / (t * t);
 }
 
-static void reserve(const struct pos_call *t)
-{
-    static const struct attn_weigh weigh = {forward, backward};
-
-    t->a->weigh = &weigh;
-}
-
 const struct pos extra_softpick = {
     .name = "softpick",
     .excludes = EXCLUDES(HAS_SOFT_CAP),
-    .reserve = reserve,
+    .weigh = &(const struct attn_weigh){forward, backward},
     .amplifies = amplifies,
 };
 

@@ -35,18 +35,11 @@ static void backward(double *d, const double *p, const double *keep, int n)
     }
 }
 
-static void reserve(const struct pos_call *t)
-{
-    static const struct attn_weigh weigh = {forward, backward};
-
-    t->a->weigh = &weigh;
-}
-
 const struct pos extra_stickbreaking = {
     .name = "stickbreaking",
     .past_only = true, /* which orders the keys */
     .excludes = EXCLUDES(HAS_SOFT_CAP, HAS_MASKS),
-    .reserve = reserve,
+    .weigh = &(const struct attn_weigh){forward, backward},
 };
 
 const struct variant variant_stickbreaking = {

@@ -9,7 +9,6 @@
 #include "harness/util/fileio.h"
 #include "variants/base/gguf.h"
 #include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 enum { IMPORT_NAME = 128, IMPORT_CUTS = 64 };
 

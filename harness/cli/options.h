@@ -7,8 +7,6 @@
 #pragma once
 
 #include "harness/util/text_table.h"
-#include "variants/base/arena.h" /* enum huge_pages */
-#include "variants/base/cpu.h"
 #include "variants/model/config/choices.h"
 
 /* The values of options that take one word; stored as int, in the order of the words. */

@@ -5,7 +5,6 @@
 #include "commands.h"
 #include "harness/compare/baseline.h"
 #include "harness/learn/score/perplexity.h"
-#include "harness/measure/estimate.h"
 #include "run_summary.h"
 
 struct sweep {

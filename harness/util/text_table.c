@@ -2,6 +2,7 @@
  *
  * Tables of text. */
 #include "text_table.h"
+#include "fileio.h"
 #include "variants/base/printable.h"
 
 #include <csv.h>

@@ -112,6 +112,7 @@ struct pos {
      * the arena (PART_REL_POS) and point the terms of `a` at them or at the weights. build_tables:
      * compute the tables from the weights, initially and after each change of the weights. */
     void (*reserve)(const struct pos_call *t);
+    const struct attn_weigh *weigh; /* in place of softmax; NULL = softmax */
     /* How much larger errors of scores may become of weights, or relative ones of their gradients,
      * than by softmax; NULL = not at all. */
     double (*amplifies)(bool backward);

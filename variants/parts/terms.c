@@ -26,6 +26,8 @@ void terms_reserve(const struct config *c, const struct term_params *p, int laye
 {
     if (p)
         RUN(reserve, c, p, .c = c, .K = K, .arena = arena, .a = a);
+    if (c->attn_extra && c->attn_extra->weigh)
+        a->weigh = c->attn_extra->weigh;
     const struct masks masks = config_masks(c, layer);
     masks_reserve(&masks, L, arena, a);
     if (!c->head_windows.n)

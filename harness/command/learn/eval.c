@@ -5,7 +5,6 @@
 #include "harness/export/export.h"
 #include "harness/learn/score/perplexity.h"
 #include "harness/learn/score/play_score.h"
-#include "harness/util/text_table.h"
 
 /* Scores have columns of their own: --columns chooses them in other formats. */
 static enum status print_document(const struct session *s, struct err *e)

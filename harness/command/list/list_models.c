@@ -8,7 +8,6 @@
 
 #include "variants/base/gguf.h"
 #include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 #include <dirent.h>
 

@@ -10,9 +10,7 @@
 #include "score.h"
 #include "subject.h"
 
-#include "variants/base/rng.h"
 #include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 enum { PIECE = 128 }; /* tokens of the prompt that are read at once */
 

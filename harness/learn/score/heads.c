@@ -5,7 +5,6 @@
 
 #include "energy.h"
 #include "harness/measure/stats.h"
-#include "harness/util/grow.h"
 #include "harness/util/text_table.h"
 
 /* Of the probability, and of the energy of a matrix. A sum of tenths may be a little less. */

@@ -3,7 +3,6 @@
  * What the heads of a trained model attend to, as `bench eval --attention` writes it. */
 #pragma once
 
-#include "variants/backends/watch.h"
 #include "variants/model/lm/lm.h"
 
 struct heads {

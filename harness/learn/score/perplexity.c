@@ -7,13 +7,10 @@
 #include "harness/learn/source/counting.h"
 #include "harness/table/keys.h"
 #include "harness/table/run.h"
-#include "harness/util/grow.h"
 #include "score.h"
 #include "score_child.h"
 #include "subject.h"
 
-#include <errno.h>
-#include <time.h>
 #include <xxhash.h>
 
 /* ---- one row ------------------------------------------------------------------------------ */

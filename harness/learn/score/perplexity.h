@@ -6,7 +6,6 @@
 
 #include "harness/measure/estimate.h"
 #include "harness/measure/session.h"
-#include "harness/plan/plan.h"
 
 /* Before anything is measured: can the given checkpoint be used for this plan? */
 enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e);

@@ -6,9 +6,6 @@
 #include "harness/learn/source/counting.h"
 #include "harness/learn/source/pairs.h"
 #include "harness/measure/console_rows.h"
-#include "harness/util/terminal.h"
-#include "harness/util/text.h"
-#include "harness/util/units.h"
 #include "score.h"
 
 /* The screen's columns, which Markdown has too. Bits per unit come first; where a unit is not a

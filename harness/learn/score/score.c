@@ -6,7 +6,6 @@
 
 #include "harness/learn/source/counting.h"
 #include "harness/machine/clock.h"
-#include "harness/plan/case.h"
 #include "losses.h"
 
 #include "variants/model/lm/key_steps.h"

@@ -8,7 +8,6 @@
  * what heads attend to. */
 #pragma once
 
-#include "harness/cli/options.h"
 #include "harness/learn/source/corpus.h"
 #include "harness/worker/report.h"
 

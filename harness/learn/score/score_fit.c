@@ -4,8 +4,6 @@
 #include "harness/learn/source/counting.h"
 #include "scoring.h"
 
-#include "harness/plan/case.h"
-
 enum status past_is_carried(const struct config *c, int M, struct err *e)
 {
     if (M != MEM_ALL || mem_can(config_mem(c), MEM_STATE))

@@ -6,13 +6,11 @@
 #include "divergence.h"
 #include "harness/learn/source/pairs.h"
 #include "harness/learn/source/questions.h"
-#include "harness/learn/source/texts.h"
 #include "harness/learn/source/window_sums.h"
 #include "heads.h"
 #include "score.h"
 
 #include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 /* Places of tokens in their segments by powers of two: 1, 2-3, 4-7, ..., from 1024 on. */
 enum { SCORE_PLACES = 11 };

@@ -6,10 +6,8 @@
 #include "harness/learn/source/counting.h"
 #include "harness/learn/source/pairs.h"
 #include "harness/learn/task/task.h"
-#include "harness/machine/pin.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
-#include "harness/util/fileio.h"
 #include "score.h"
 
 #include "variants/model/import/weights.h"

@@ -5,7 +5,6 @@
 
 #include "harness/tokens/tokenizer.h"
 #include "harness/tokens/unicode.h"
-#include "harness/util/grow.h"
 #include "variants/base/json_text.h"
 
 struct asker {

@@ -5,7 +5,6 @@
 #include "variants/model/attention/around.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
-#include "variants/parts/parts.h"
 
 static bool has_gate(const struct config *c) { return c->gate != NULL; }
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }

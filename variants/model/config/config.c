@@ -14,7 +14,6 @@
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
 #include "variants/parts/norm.h"
-#include "variants/parts/parts.h"
 
 const char *const wiring_name[WIRING_COUNT + 1] = {
     "post",     "pre",  "reorder",  "rezero", "macaron_pre", "macaron_post",

@@ -6,7 +6,6 @@
 #include "variants/model/attention/around.h"
 #include "variants/model/content/content.h"
 #include "variants/parts/mem.h"
-#include "variants/parts/parts.h"
 
 static bool is_content(const struct config *c)
 {

@@ -5,11 +5,8 @@
 #include "choices.h"
 #include "variants/model/layers/dense_layers.h"
 #include "variants/model/layers/sublayer_list.h"
-#include "variants/parts/exclude.h"
 #include "variants/parts/latent.h"
 #include "variants/parts/mem.h"
-#include "variants/parts/parts.h"
-#include "variants/steps/mix.h"
 
 #include <float.h>
 

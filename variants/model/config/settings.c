@@ -7,7 +7,6 @@
 #include "variants/model/attention/around.h"
 #include "variants/parts/mem.h"
 #include "variants/parts/norm.h"
-#include "variants/parts/parts.h"
 
 /* ---- rows --------------------------------------------------------------------------------- */
 

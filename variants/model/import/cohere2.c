@@ -6,12 +6,8 @@
 #include "llama.h"
 
 static const struct tensor_row tensors[] = {
-    {.ours = "embed", .published = "embed_tokens"},
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
-    LLAMA_ATTENTION,
     LLAMA_FEED_FORWARD,
-    {.ours = "final_ln", .published = "norm"},
-    LLAMA_OUTPUT,
+    LLAMA_REST,
     {0},
 };
 

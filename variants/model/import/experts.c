@@ -97,23 +97,15 @@ void import_put_sparse_layers(struct config_json *j, int usual_inner)
 /* ---- mixtral ------------------------------------------------------------------------------ */
 
 /* clang-format off */
-#define NORMS_AND_EMBEDDING                                                                        \
-    {.ours = "embed", .published = "embed_tokens"},                                                \
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},                             \
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},                    \
-    {.ours = "final_ln", .published = "norm"},                                                     \
-    LLAMA_ATTENTION,                                                                               \
-    LLAMA_OUTPUT
-
 static const struct tensor_row mixtral_tensors[] = {
-    NORMS_AND_EMBEDDING,
+    LLAMA_REST,
     {.ours = "layers.*.ff.router", .published = "layers.*.mlp.gate", .if_there = true},
     {.ours = "layers.*.ff.router", .published = "layers.*.block_sparse_moe.gate"},
     EXPERTS_OF("layers.*.block_sparse_moe.", "w1", "w3", "w2"),
     {0},
 };
 static const struct tensor_row qwen_tensors[] = { /* of qwen2_moe, too */
-    NORMS_AND_EMBEDDING,
+    LLAMA_REST,
     QK_NORMS,
     EXPERTS,
     SHARED_EXPERT("shared_expert"),

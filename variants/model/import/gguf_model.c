@@ -4,7 +4,6 @@
 #include "gguf_model.h"
 
 #include "gguf_files.h"
-#include "gguf_names.h"
 #include "gguf_rope.h"
 #include "model_type.h"
 

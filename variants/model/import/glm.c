@@ -5,18 +5,10 @@
 #include "llama.h"
 
 /* clang-format off */
-#define TENSORS                                                                                    \
-    {.ours = "embed", .published = "embed_tokens"},                                                \
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},                             \
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},                    \
-    LLAMA_ATTENTION,                                                                               \
-    GATE_UP,                                                                                       \
-    {.ours = "final_ln", .published = "norm"},                                                     \
-    LLAMA_OUTPUT
-
-static const struct tensor_row glm_tensors[] = {TENSORS, {0}};
+static const struct tensor_row glm_tensors[] = {GATE_UP, LLAMA_REST, {0}};
 static const struct tensor_row glm4_tensors[] = {
-    TENSORS,
+    GATE_UP,
+    LLAMA_REST,
     {.ours = "layers.*.ln1_out", .published = "layers.*.post_self_attn_layernorm"},
     {.ours = "layers.*.ln2_out", .published = "layers.*.post_mlp_layernorm"},
     {0},

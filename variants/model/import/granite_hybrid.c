@@ -12,11 +12,14 @@
         .parts = of, .bare_rest = true                                                             \
     }
 
+#define SHARED(name, in, nth, of)                                                                  \
+    {                                                                                              \
+        .ours = "layers.*.ff." name, .published = "layers.*.shared_mlp." in, .part = nth,          \
+        .parts = of                                                                                \
+    }
+
 /* clang-format off */
 static const struct tensor_row tensors[] = {
-    {.ours = "embed", .published = "embed_tokens"},
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
     {MIXER("in", "in_proj")},
     {MIXER("conv", "conv1d"), .taps = true},
     {MIXER("dt_bias", "dt_bias")},
@@ -24,19 +27,17 @@ static const struct tensor_row tensors[] = {
     {MIXER("D", "D")},
     {MIXER("norm", "norm")},
     {MIXER("o", "out_proj")},
-    LLAMA_ATTENTION,
     {.ours = "layers.*.ff.router", .published = "layers.*.block_sparse_moe.router.layer"},
     EXPERT("g", "input_linear.weight", 0, 2),
     EXPERT("1", "input_linear.weight", 1, 2),
     EXPERT("2", "output_linear.weight", 0, 1),
-    {.ours = "layers.*.ff.shared.g", .published = "layers.*.shared_mlp.input_linear", .part = 0, .parts = 2},
-    {.ours = "layers.*.ff.shared.1", .published = "layers.*.shared_mlp.input_linear", .part = 1, .parts = 2},
-    {.ours = "layers.*.ff.shared.2", .published = "layers.*.shared_mlp.output_linear"},
-    {.ours = "layers.*.ff.g", .published = "layers.*.shared_mlp.input_linear", .part = 0, .parts = 2},
-    {.ours = "layers.*.ff.1", .published = "layers.*.shared_mlp.input_linear", .part = 1, .parts = 2},
-    {.ours = "layers.*.ff.2", .published = "layers.*.shared_mlp.output_linear"},
-    {.ours = "final_ln", .published = "norm"},
-    LLAMA_OUTPUT,
+    SHARED("shared.g", "input_linear", 0, 2),
+    SHARED("shared.1", "input_linear", 1, 2),
+    SHARED("shared.2", "output_linear", 0, 1),
+    SHARED("g", "input_linear", 0, 2), /* without experts */
+    SHARED("1", "input_linear", 1, 2),
+    SHARED("2", "output_linear", 0, 1),
+    LLAMA_REST,
     {0},
 };
 /* clang-format on */
@@ -63,13 +64,10 @@ static void put_types(struct config_json *j)
     const size_t n = said ? json_array_size(said) : (size_t)layers;
 
     for (size_t l = 0; l < n; l++) {
-        const char *const word = said ? json_string_value(json_array_get(said, l)) : "mamba";
-        const bool attends = word && strcmp(word, "attention") == 0;
-        const bool recurs = word && strcmp(word, "mamba") == 0;
-        json_array_append_new(types, json_string(attends  ? "full_attention"
-                                                 : recurs ? "linear_attention"
-                                                 : word   ? word
-                                                          : ""));
+        const char *word = said ? json_string_value(json_array_get(said, l)) : "mamba";
+        word = word && strcmp(word, "attention") == 0 ? "full_attention" : word;
+        word = word && strcmp(word, "mamba") == 0 ? "linear_attention" : word;
+        json_array_append_new(types, json_string(word ? word : ""));
     }
     json_object_set_new(j->root, "layer_types", types);
     import_put_stack(j, "mamba2", "linear_attention", 1);

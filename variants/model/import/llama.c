@@ -9,16 +9,11 @@
 
 /* clang-format off */
 const struct tensor_row llama_tensors[] = {
-    {.ours = "embed", .published = "embed_tokens"},
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
     {.ours = "layers.*.ln1_out", .published = "layers.*.post_attention_layernorm"}, /* of olmo2 */
     {.ours = "layers.*.ln2_out", .published = "layers.*.post_feedforward_layernorm"},
-    LLAMA_ATTENTION,
     QK_NORMS,
     LLAMA_FEED_FORWARD,
-    {.ours = "final_ln", .published = "norm"},
-    LLAMA_OUTPUT,
+    LLAMA_REST,
     {0},
 };
 /* clang-format on */

@@ -52,6 +52,15 @@
     {.ours = "layers.*.ff.1", .published = "layers.*.mlp.gate_up_proj", .part = 1, .parts = 2},    \
     {.ours = "layers.*.ff.2", .published = "layers.*.mlp.down_proj"}
 
+/* All but the feed-forward network; a row before it wins. */
+#define LLAMA_REST                                                                                 \
+    {.ours = "embed", .published = "embed_tokens"},                                                \
+    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},                             \
+    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},                    \
+    {.ours = "final_ln", .published = "norm"},                                                     \
+    LLAMA_ATTENTION,                                                                               \
+    LLAMA_OUTPUT
+
 /* Whether words are tied, and the publisher's epsilon. */
 #define LLAMA_SIZES(tied)                                                                          \
     {"hidden_size", "d_model", KEY_WHOLE, REQUIRED, 1, MAX_WIDTH},                                 \

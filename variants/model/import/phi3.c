@@ -19,17 +19,7 @@ static int64_t rows_before(const struct config *c, int part)
     }
 
 static const struct tensor_row tensors[] = {
-    {.ours = "embed", .published = "embed_tokens"},
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
-    QKV("q", 0),
-    QKV("k", 1),
-    QKV("v", 2),
-    {.ours = "layers.*.attn.o", .published = "layers.*.self_attn.o_proj"},
-    GATE_UP,
-    {.ours = "final_ln", .published = "norm"},
-    LLAMA_OUTPUT,
-    {0},
+    QKV("q", 0), QKV("k", 1), QKV("v", 2), GATE_UP, LLAMA_REST, {0},
 };
 
 static const struct key_row keys[] = {LLAMA_KEYS(1e-5, 0), {0}};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * smollm3 (Hugging Face 2025): llama, some of whose layers do not rotate queries and keys; these may
- * see a window. */
+ * smollm3 (Hugging Face 2025): llama, some of whose layers do not rotate queries and keys. */
 #include "llama.h"
 
 USUAL_SIZES(2048, 11008, 36, 16, 128256);

@@ -5,14 +5,9 @@
 #include "llama.h"
 
 static const struct tensor_row tensors[] = {
-    {.ours = "embed", .published = "embed_tokens"},
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
-    LLAMA_ATTENTION,
     {.ours = "layers.*.ff.1", .published = "layers.*.mlp.c_fc"},
     {.ours = "layers.*.ff.2", .published = "layers.*.mlp.c_proj"},
-    {.ours = "final_ln", .published = "norm"},
-    LLAMA_OUTPUT,
+    LLAMA_REST,
     {0},
 };
 

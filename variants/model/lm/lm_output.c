@@ -2,7 +2,6 @@
  *
  * The output of a language model, and back: final norm, logits or clusters of words, cap, loss. */
 #include "lm.h"
-#include "variants/base/loops.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 

@@ -250,7 +250,6 @@ struct steps_memory {
     float *position; /* rows committed, where a step reads them: high and low part */
 };
 
-struct sublayer;
 /* Say at which stream position the next row of a list of steps stands. */
 void sublayer_steps_seek(struct sublayer *s, int64_t position);
 

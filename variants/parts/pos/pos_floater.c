@@ -12,7 +12,6 @@
  *
  * The rows follow from the weights alone, so they are computed when these change. Each needs the
  * one before it: both directions are loops over positions in one thread. */
-#include "variants/base/loops.h"
 #include "variants/parts/parts.h"
 
 enum { START, W_IN, W_TIME, B_IN, W_OUT, B_OUT };
