@@ -61,7 +61,7 @@ static double by_definition(const struct trained *t, double progress)
                 for (int i = 0; i + k < L; i++)
                     sum += (k ? 0.5 : 1) / (B * (L - k)) *
                            nll_of(W, (double)m->c.logit_scale, h + (b * L + i) * D,
-                                      t->targets[b * L + i + k]);
+                                  t->targets[b * L + i + k]);
         }
     return sum;
 }

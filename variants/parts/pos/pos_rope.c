@@ -277,9 +277,9 @@ static size_t rope_n_pos_encoding(const struct config *c, int K)
 /* Of the text, in original contexts. */
 static double length_of(const struct config *c, const float *pos_encoding)
 {
-    return has_length(c) ? (double)pos_encoding[(size_t)tables_of(c) * table_floats(c)] /
-                               rope_of(c)->original
-                         : 1;
+    return has_length(c)
+               ? (double)pos_encoding[(size_t)tables_of(c) * table_floats(c)] / rope_of(c)->original
+               : 1;
 }
 
 /* Of one base, for pairs f0 .. */
@@ -296,7 +296,8 @@ static void rope_pos_encoding(const struct config *c, int64_t first, int K, floa
     const int n = pairs_of(c);
 
     if (has_length(c))
-        pos_encoding[(size_t)tables_of(c) * table_floats(c)] = (float)(c->text_len ? c->text_len : K);
+        pos_encoding[(size_t)tables_of(c) * table_floats(c)] =
+            (float)(c->text_len ? c->text_len : K);
     const double length = length_of(c, pos_encoding);
     for (int x = 0; x < tables_of(c) * n; x++) {
         const int table = x / n, f = x % n;
