@@ -15,7 +15,7 @@
 enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
 
 /* Of every table. */
-#define SCHEMA_VERSION "2.10"
+#define SCHEMA_VERSION "2.11"
 
 #define I64_EMPTY INT64_MIN
 #define REAL_EMPTY ((double)NAN)
