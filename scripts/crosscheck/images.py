@@ -31,10 +31,14 @@ MODELS = {
     "llava": ("LlavaConfig", dict(
         text_config=dict(TEXT, model_type="llama"),
         vision_config=dict(VISION, model_type="clip_vision_model", num_hidden_layers=2))),
+    "smolvlm": ("SmolVLMConfig", dict(
+        text_config=dict(TEXT, model_type="llama", pad_token_id=1),
+        vision_config=dict(VISION, num_hidden_layers=1), scale_factor=2)),
 }
 # As files have it: keys with the usual value left out; another one in the text's part, which is not read.
 LACKS = {"gemma3": [("text_config", "num_attention_heads"), ("text_config", "tie_word_embeddings")],
          "llava": [("text_config", "tie_word_embeddings"), (None, "tie_word_embeddings")]}
+IMAGE = {"smolvlm": "image_token_id"}
 SAYS = {"mistral3": {"tie_word_embeddings": True}}
 
 
@@ -51,7 +55,8 @@ def rewrite(path, name):
 def main():
     begin(__doc__)
     for name, (kind, values) in MODELS.items():
-        config = getattr(transformers, kind)(image_token_index=60, **values)
+        config = getattr(transformers, kind)(**{IMAGE.get(name, "image_token_index"): 60},
+                                                          **values)
         config._attn_implementation = "eager"
         torch.manual_seed(SEED)
         model = transformers.AutoModelForImageTextToText.from_config(

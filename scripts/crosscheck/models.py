@@ -69,6 +69,13 @@ FAMILIES = {
         LLAMA, num_hidden_layers=3, pad_token_id=1, no_rope_layers=[0, 1, 0], attention_bias=True,
         mlp_bias=True, tie_word_embeddings=False, rope_parameters=dict(
             rope_type="yarn", factor=4.0, original_max_position_embeddings=16, rope_theta=1e3))),
+    "smollm3.windows": ("SmolLM3Config", dict(
+        LLAMA, num_hidden_layers=5, pad_token_id=1, sliding_window=6, use_sliding_window=True,
+        no_rope_layer_interval=2)),
+    "smollm3.types": ("SmolLM3Config", dict(
+        LLAMA, num_hidden_layers=3, pad_token_id=1, sliding_window=6, use_sliding_window=True,
+        no_rope_layers=[1, 0, 1], layer_types=["sliding_attention", "sliding_attention",
+                                               "full_attention"])),
     "granite": ("GraniteConfig", dict(LLAMA, attention_multiplier=0.21, embedding_multiplier=3.0,
                                       residual_multiplier=0.22, logits_scaling=1.7)),
     "granite.plain": ("GraniteConfig", dict(LLAMA, attention_bias=True, mlp_bias=True,

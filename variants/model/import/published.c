@@ -238,7 +238,9 @@ static void find_prefix(struct published *p)
 {
     static const struct {
         const char *of_model, *of_rest;
-    } parts[] = {{"model.language_model.", ""}, {"language_model.model.", "language_model."}};
+    } parts[] = {{"model.language_model.", ""},
+                 {"language_model.model.", "language_model."},
+                 {"model.text_model.", ""}};
     char with[TENSOR_NAME];
 
     p->prefix = p->rows->prefix;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * smollm3 (Hugging Face 2025): llama, some of whose layers do not rotate queries and keys. */
+ * smollm3 (Hugging Face 2025): llama, some of whose layers do not rotate queries and keys; these
+ * may see a window. */
 #include "llama.h"
 
 USUAL_SIZES(2048, 11008, 36, 16, 128256);
@@ -25,10 +26,19 @@ static void read_still(struct config_json *j, bool *still)
 static void more(struct config_json *j)
 {
     enum { KV_HEADS = 4 };
-    bool still[MAX_LAYERS] = {false};
+    bool still[MAX_LAYERS] = {false}, full[MAX_LAYERS] = {false};
 
     read_still(j, still);
-    import_refuse_some_windows(j);
+    SKIP(j, "max_window_layers", "sliding_window");
+    const bool windows =
+        config_json_flag(j, "use_sliding_window", false) && config_json_at(j, "sliding_window");
+    const int window = config_json_whole(j, windows ? "sliding_window" : "", 0, 1, MAX_DISTANCE);
+    if (!windows)
+        import_check_layer_types(j, "full_attention");
+    else if (config_json_at(j, "layer_types"))
+        import_put_layer_types(j, window, 1, full);
+    else /* of those that do not rotate */
+        import_put_by_layer(j, "layer_windows", still, 0, window);
     const int head = import_put_heads(j, "llama", KV_HEADS, 0);
     import_put_by_layer(j, "layer_rope_base", still, import_put_rotary(j, &rotary, head), 0);
     config_json_put(j, "norm", "pre");
