@@ -14,14 +14,6 @@ static const struct {
     const struct pos *extra;
 } all[] = {ALONE(sigmoid), ALONE(stickbreaking), ALONE(softpick)};
 
-static const struct attn_weigh *weigh_of(size_t i)
-{
-    struct attn a = {0};
-
-    all[i].extra->reserve(&(struct pos_call){.a = &a});
-    return a.weigh;
-}
-
 enum { N = 7 };
 static const double hidden = -INFINITY;
 
@@ -38,7 +30,7 @@ Test(attn_weigh, has_these_numbers)
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         double p[N], keep[N];
         memcpy(p, s, sizeof(p));
-        weigh_of(i)->forward(p, keep, N);
+        all[i].extra->weigh->forward(p, keep, N);
         for (int j = 0; j < N; j++)
             cr_expect_float_eq(p[j], want[i][j], 2e-6, "%s of key %d: %g", all[i].name, j, p[j]);
     }
@@ -50,8 +42,8 @@ Test(attn_weigh, of_no_keys_is_nothing)
         double p[N], keep[N], d[N];
         for (int j = 0; j < N; j++)
             p[j] = hidden, d[j] = 1;
-        weigh_of(i)->forward(p, keep, N);
-        weigh_of(i)->backward(d, p, keep, N);
+        all[i].extra->weigh->forward(p, keep, N);
+        all[i].extra->weigh->backward(d, p, keep, N);
         for (int j = 0; j < N; j++)
             cr_expect(p[j] == 0 && d[j] == 0, "%s of key %d", all[i].name, j);
     }
@@ -65,8 +57,8 @@ Test(attn_weigh, stays_finite)
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         double p[N], keep[N], d[N] = {1, -2, 3, 4, 5, 6, 7};
         memcpy(p, s, sizeof(p));
-        weigh_of(i)->forward(p, keep, N);
-        weigh_of(i)->backward(d, p, keep, N);
+        all[i].extra->weigh->forward(p, keep, N);
+        all[i].extra->weigh->backward(d, p, keep, N);
         for (int j = 0; j < N; j++)
             cr_expect(p[j] >= 0 && p[j] <= 1 && isfinite(d[j]), "%s of key %d", all[i].name, j);
     }
@@ -90,7 +82,7 @@ Test(attn_weigh, has_its_gradients)
     const double d[N] = {1.1, 9, -0.6, 0.3, 2.0, 9, -1.7}, step = 1e-5;
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        const struct attn_weigh *const w = weigh_of(i);
+        const struct attn_weigh *const w = all[i].extra->weigh;
         double p[N], keep[N], got[N];
         memcpy(p, s, sizeof(p)), memcpy(got, d, sizeof(got));
         w->forward(p, keep, N);
@@ -118,16 +110,13 @@ Test(attn_weigh, softpick_has_gradients_of_small_scores)
                                      {0.3, -INFINITY, -INFINITY},  {-1e-3, -2e-3, 1e-6},
                                      {2e-5, -INFINITY, 1.5e-5}};
     const double d[FEW] = {1.3, -0.4, 0.7};
-    struct attn a = {0};
-
-    extra_softpick.reserve(&(struct pos_call){.a = &a});
     for (size_t i = 0; i < ARRAY_LEN(of); i++) {
         double p[FEW], keep[FEW], got[FEW], want[FEW], most = 0;
         memcpy(p, of[i], sizeof(p)), memcpy(got, d, sizeof(got));
-        a.weigh->forward(p, keep, FEW);
+        extra_softpick.weigh->forward(p, keep, FEW);
         for (int j = 0; j < FEW; j++)
             p[j] = (double)(float)p[j], keep[j] = (double)(float)keep[j];
-        a.weigh->backward(got, p, keep, FEW);
+        extra_softpick.weigh->backward(got, p, keep, FEW);
         for (int j = 0; j < FEW; j++) {
             double low[FEW], high[FEW], less[FEW], more[FEW];
             const double step = fabs(of[i][j]) * 1e-3;
@@ -137,7 +126,8 @@ Test(attn_weigh, softpick_has_gradients_of_small_scores)
             memcpy(less, of[i], sizeof(less)), memcpy(more, of[i], sizeof(more));
             less[j] -= step, more[j] += step;
             memcpy(low, less, sizeof(low)), memcpy(high, more, sizeof(high));
-            a.weigh->forward(low, keep, FEW), a.weigh->forward(high, keep, FEW);
+            extra_softpick.weigh->forward(low, keep, FEW),
+                extra_softpick.weigh->forward(high, keep, FEW);
             for (int k = 0; k < FEW; k++)
                 want[j] += (high[k] - low[k]) * d[k] / (more[j] - less[j]);
             most = fmax(most, fabs(want[j]));
@@ -158,7 +148,7 @@ Test(attn_weigh, products_have_it_and_fused_kernels_do_not)
 
     make_wide(&w, &shape, &table, &none);
     struct attn a = w.x.a;
-    a.weigh = weigh_of(0);
+    a.weigh = all[0].extra->weigh;
     cr_expect_eq(attn_terms(&a), TERM_WEIGH | TERM_SHARED_KEYS);
     cr_expect(!attn_supports(&a, TERMS_FUSED, &why));
     cr_expect_str_eq(why, "has softmax alone");

@@ -11,13 +11,13 @@
 enum { D = 32, H = 4, L = 160, V = 11 };
 
 /* What shows elsewhere: in the loss and its gradient, in the segments after the first, with a task's
- * vector, in the fourth layer, where two numbers change together, or in rows that are not read. */
+ * vector, in the fourth layer, with another place of norms, where two numbers change together, or in rows that are not read. */
 static const char elsewhere[] =
     "aux_coef span_cost ponder_tau mu_decay commit_coef pn_alpha budget budget_coef pn_backward "
     "swish_beta bptt replay slot_temp slot_write task_dim d_nope d_rope attn_gate recur camtl_m "
     "max_pos exit_power disagree_values disagree_outputs guide guide_previous guide_next "
     "guide_first guide_token guide_symbol aux_targets aux_weight aux_layers enc_layers "
-    "pos_restart";
+    "pos_restart one_norm";
 
 /* The scaling of frequencies that a setting is of. */
 static enum rope_scaling scaling_of(const char *name)
