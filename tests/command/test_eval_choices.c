@@ -99,6 +99,8 @@ Test(eval_choices, likelihoods_and_shares)
     bench_exits(2, "--corpus does not apply to --choices  -> ",
                 "eval --ckpt m --choices q --corpus text" RUN);
     bench_exits(2, "--mem 0", "eval --ckpt m --choices q --mem 8" RUN);
+    bench_exits(2, "eval needs a checkpoint", "eval --choices q" RUN);
+    bench_exits(2, "eval needs a checkpoint", "eval --count hf --corpus text" RUN);
     folder_put_text("q", "{}");
     bench_exits(7, "q: line 1: no context", "eval --ckpt m --choices q" RUN);
 }

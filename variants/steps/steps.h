@@ -54,7 +54,6 @@ struct rows_in_front {
 };
 
 struct step;
-struct steps;
 
 /* One step of one call: B sequences of L rows each, in this order: those of its first output, which
  * may be others than the layer's. */

@@ -478,7 +478,9 @@ enum status perplexity_presets(struct options *o, struct err *e)
 {
     struct subject t = {.opt = o, .ckpt = o->ckpt};
 
-    if ((o->count != COUNT_STREAM || o->choices) && o->ckpt)
+    if (!o->ckpt)
+        return OK; /* perplexity_eval says that it needs one */
+    if (o->count != COUNT_STREAM || o->choices)
         TRY(subject_checkpoint(&t, e));
     if (o->choices && !t.config.pos->positions) /* and what it remembers */
         t.context += t.config.mem_len;
