@@ -159,6 +159,9 @@ CONFIGS = {
                        no_rope_layers=[1, 0], pretraining_tp=2, rope_scaling=None,
                        rope_theta=5000000.0, sliding_window=None, use_sliding_window=False) | {
                            "tie_word_embeddings": True, "layer_types": ["full_attention"] * 2},
+    "SmolLM3-windows": dict(LLAMA, **of("smollm3", "SmolLM3ForCausalLM"), no_rope_layer_interval=2,
+                            pad_token_id=4, rope_theta=5000000.0, sliding_window=7,
+                            use_sliding_window=True) | {"num_hidden_layers": 4},
     "granite-3.3-2b": dict(LLAMA, **of("granite", "GraniteForCausalLM"), attention_bias=False,
                            attention_dropout=0.0, attention_multiplier=0.125, bos_token_id=0,
                            embedding_multiplier=12.0, eos_token_id=0, logits_scaling=8.0,
