@@ -64,6 +64,12 @@ Test(published_config, changed_configs)
 Test(published_config, keys_that_change_the_arithmetic)
 {
     static const struct patch patches[] = {
+        {"lfm2", "{'full_attn_idxs':3}", "full_attn_idxs"},
+        {"lfm2", "{'theta':5.0}", "theta"},
+        {"lfm2", "{'block_ff_dim':4000000,'block_ffn_dim_multiplier':1000.0}", "d_inner"},
+        {"granite_hybrid", "{'mamba_d_head':1048576}", "mamba_d_head"},
+        {"granite_hybrid", "{'mamba_expand':1024,'mamba_n_heads':1048576}", "mamba_n_heads"},
+        {"cohere2_types", "{'layer_switch':3}", "layer_switch"},
         {LLAMA, "{'num_experts':4}", "num_experts"},
         {LLAMA, "{'attn_logit_softcapping':50.0}", "attn_logit_softcapping"},
         {LLAMA, "{'final_logit_softcapping':30.0}", "final_logit_softcapping"},

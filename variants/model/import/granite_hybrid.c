@@ -78,10 +78,10 @@ static void put_mixers(struct config_json *j)
     const int width = config_json_whole(j, "hidden_size", REQUIRED, 1, MAX_WIDTH);
     const int heads = config_json_whole(j, "mamba_n_heads", 128, 1, MAX_WIDTH);
     const int state = config_json_whole(j, "mamba_d_state", 256, 1, MAX_WIDTH);
-    const int inner = width * config_json_whole(j, "mamba_expand", 2, 1, MAX_WIDTH);
+    const int inner = width * config_json_whole(j, "mamba_expand", 2, 1, 1 << 10);
     const bool fits =
         json_is_string(config_json_at(j, "mamba_d_head")) || /* auto */
-        config_json_whole(j, "mamba_d_head", inner / heads, 1, MAX_WIDTH) * heads == inner;
+        config_json_whole(j, "mamba_d_head", inner / heads, 1, MAX_WIDTH) == (double)inner / heads;
 
     if (inner % heads || !fits)
         import_refuse(j, "mamba_n_heads %d of %d columns, mamba_d_head  -> give a complete config",
@@ -100,14 +100,13 @@ static void more(struct config_json *j)
 {
     static const struct experts experts = {"num_local_experts", "num_experts_per_tok", 8, 2,
                                            .norms = true};
-    const bool turns = config_json_at(j, "position_embedding_type") &&
-                       strcmp(config_json_word(j, "position_embedding_type", "nope"), "rope") == 0;
+    const char *const places = json_string_value(config_json_at(j, "position_embedding_type"));
     const int shared = config_json_whole(j, "shared_intermediate_size", 1024, 1, 4 * MAX_WIDTH);
     const int inner = config_json_whole(j, "intermediate_size", REQUIRED, 1, 4 * MAX_WIDTH);
     const bool dense = config_json_whole(j, "num_local_experts", 8, 0, MAX_WIDTH) == 0;
 
     import_put_rotary(j, &llama_rotary, import_put_heads(j, "mamba2-hybrid", 0, 0));
-    if (!turns)
+    if (!places || strcmp(places, "rope") != 0)
         config_json_put(j, "layer_rope_base", "0");
     put_mixers(j);
     import_put_factors(j);

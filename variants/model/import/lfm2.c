@@ -55,10 +55,10 @@ static void put_inner(struct config_json *j)
     const double times = config_json_real(j, "block_ffn_dim_multiplier", 1, 1e-6, 1 << 10);
     const int of = config_json_whole(j, "block_multiple_of", 256, 1, MAX_WIDTH);
     const bool adjusts = config_json_flag(j, "block_auto_adjust_ff_dim", true);
-    const int inner = adjusts ? (int)(times * (int)(2.0 * said / 3)) : said;
+    const double inner = floor(times * floor(2.0 * said / 3)); /* no int has all of them */
 
     SKIP(j, "intermediate_size");
-    config_json_put(j, "d_inner", "%d", adjusts ? (inner + of - 1) / of * of : inner);
+    config_json_put(j, "d_inner", "%.0f", adjusts ? ceil(inner / of) * of : said);
 }
 
 /* Other names of what the files say besides, which its program does not read. */
@@ -85,17 +85,18 @@ static void take_indices(struct config_json *j)
 {
     const int layers = config_json_whole(j, "num_hidden_layers", REQUIRED, 1, MAX_LAYERS);
     const json_t *const list = config_json_at(j, "full_attn_idxs"), *one;
-    bool full[MAX_LAYERS] = {false};
     size_t i;
 
+    if (list && !json_is_array(list))
+        config_json_refuse(j, "full_attn_idxs is not a list  -> use a published config");
     if (!list || config_json_at(j, "layer_types"))
         return;
-    json_array_foreach(list, i,
-                       one) if (json_integer_value(one) >= 0 && json_integer_value(one) < layers)
-        full[json_integer_value(one)] = true;
     json_t *const types = json_array();
-    for (int l = 0; l < layers; l++)
-        json_array_append_new(types, json_string(full[l] ? "full_attention" : "conv"));
+    for (int l = 0; l < layers; l++) {
+        bool attends = false;
+        json_array_foreach(list, i, one) attends = attends || json_integer_value(one) == l;
+        json_array_append_new(types, json_string(attends ? "full_attention" : "conv"));
+    }
     json_object_set_new(j->root, "layer_types", types);
 }
 

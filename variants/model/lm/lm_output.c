@@ -12,11 +12,11 @@ int lm_block(const struct lm *m, int rows)
 
 void lm_scale(const struct lm *m, const struct engine *g, float *x, int rows)
 {
-    const size_t n = (size_t)rows * (size_t)m->c.D;
     const float by = m->c.logit_scale;
+    const size_t n = by == 1 ? 0 : (size_t)rows * (size_t)m->c.D;
 
-#pragma omp parallel for simd num_threads(team_for(g->threads, n)) if (by != 1)
-    for (size_t i = 0; i < (by == 1 ? 0 : n); i++)
+#pragma omp parallel for simd num_threads(team_for(g->threads, n))
+    for (size_t i = 0; i < n; i++)
         x[i] *= by;
 }
 
