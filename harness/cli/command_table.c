@@ -283,11 +283,14 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench report results/old results/new -o both.html", "several runs"},
          {"bench report results/latest --figure latency-seq", "only some figures"}}},
     [CMD_EXPORT] = {
-        .name = "export", "[RUN]", 1, "print a run in the format of another program",
-        "Without RUN, prints the latest run. A run is a folder or the name of a baseline.",
+        .name = "export", "[RUN|DIR|FILE]", 1, "print a run in the format of another program; write a model",
+        "Without RUN, prints the latest run. A run is a folder or the name of a baseline.\n\n"
+        "--to hf and --to gguf write the model --ckpt, which was trained from the published model --from, as the "
+        "files of that model, to DIR or FILE: its names, config and tokenizer, with other numbers.",
         {{"bench export --to openmetrics results/latest >bench.prom", "for Prometheus"},
          {"bench export --to junit >report.xml", "a test report; wrong rows are failures"},
-         {"bench export --filter variant:xl", "one JSON document with environment and rows"}}},
+         {"bench export --filter variant:xl", "one JSON document with environment and rows"},
+         {"bench export --to hf out --ckpt tuned.safetensors --from SmolLM2", "a folder for transformers"}}},
     [CMD_HELP] = {
         .name = "help", "[COMMAND]", 1,
         "print the options and examples of a command; man: the manual page",

@@ -26,7 +26,7 @@ static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL
 static const char *const schedule_name[] = {"cosine", "linear", "wsd", "constant", NULL};
 static const char *const objective_name[] = {"lm", "mlm", "seq2seq", NULL};
 static const char *const init_name[] = {"usual", "depth", NULL};
-static const char *const export_name[] = {"json", "openmetrics", "junit", "fom", NULL};
+const char *const export_name[] = {"json", "openmetrics", "junit", "fom", "hf", "gguf", NULL};
 static const char *const color_name[] = {"auto", "always", "never", NULL};
 /* Without the levels that only some versions of the library know. */
 static const char *const onednn_isa_words[] = {"sse41",
@@ -330,11 +330,12 @@ const struct option_spec option_specs[] = {
      .usual = FOR(SLURM),
      .doc = "tasks of the job array (0 = --nodes)"},
     {"force", 0, NULL, OUTPUT, FLAG, AT(force),
-     .only = FOR(SWEEP) | FOR(TRAIN) | FOR(IMPORT) | FOR(BASELINE) | DRAWS | FOR(REPORT),
+     .only = FOR(SWEEP) | FOR(TRAIN) | FOR(IMPORT) | FOR(EXPORT) | FOR(BASELINE) | DRAWS | FOR(REPORT),
      .usual = FOR(TRAIN),
      .doc = "overwrite what exists",
      .docs = {{.only = FOR(SWEEP) | FOR(BASELINE), .doc = "overwrite a baseline of that name"},
              {.only = FOR(TRAIN) | FOR(IMPORT), .doc = "overwrite the checkpoint"},
+             {.only = FOR(EXPORT), .doc = "overwrite a model"},
              {.only = DRAWS, .doc = "overwrite figures in --out"},
              {.only = FOR(REPORT), .doc = "overwrite the file"}}},
 
@@ -385,10 +386,11 @@ const struct option_spec option_specs[] = {
      .doc = "memory at the start of a text: empty, zeros (rows of zeros, attended to), or auto (as "
             "the checkpoint says)"},
     {"ckpt", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(ckpt),
-     .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE) | FOR(IMPORT) | FOR(GENERATE),
+     .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE) | FOR(IMPORT) | FOR(GENERATE) | FOR(EXPORT),
      .usual = FOR(EVAL) | FOR(TRAIN),
      .doc = "model to score: a checkpoint, or the folder of a published model",
      .docs = {{.only = FOR(GENERATE), .doc = "model: a checkpoint, or the folder of a published model"},
+             {.only = FOR(EXPORT), .doc = "--to hf, gguf: model to write"},
              {.only = SWEEPS, .doc = "model to score; none: do not score the shipped ones"},
              {.only = FOR(TRAIN) | FOR(IMPORT), .doc = "checkpoint to write"}}},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
@@ -462,7 +464,8 @@ const struct option_spec option_specs[] = {
     {"term", 0, NULL, OTHER, FLAG, AT(term), .only = DRAWS,
      .doc = "draw in the terminal"},
     {"to", 0, "FORMAT", "json", OTHER, WORD, AT(to), .words = export_name, .only = FOR(EXPORT),
-     .doc = "json, openmetrics, junit, or fom (figures of merit, one a line)"},
+     .doc = "of runs: json, openmetrics, junit, or fom (figures of merit, one a line); of models: hf (a "
+            "folder for transformers) or gguf"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = FOR(TOPO),
      .doc = "measure peak GFLOP/s and GB/s"},
     {"steps", 0, "N", "1000", OTHER, INT, .flags = IN_TRAINING, AT(steps), 1, INT_MAX, .only = FOR(TRAIN),
@@ -516,10 +519,12 @@ const struct option_spec option_specs[] = {
     {"valid", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_TRAINING, AT(valid), .only = FOR(TRAIN),
      .usual = FOR(TRAIN),
      .doc = "text for validation (default: the last twentieth of --corpus)"},
-    {"from", 0, "DIR|FILE", OTHER, .kind = KIND_PATH, .flags = IN_TRAINING, AT(from), .only = FOR(TRAIN),
+    {"from", 0, "DIR|FILE", OTHER, .kind = KIND_PATH, .flags = IN_TRAINING, AT(from), .only = FOR(TRAIN) | FOR(EXPORT),
      .usual = FOR(TRAIN),
      .doc = "begin with the weights of a published model (its folder, or a GGUF file) or of a "
-            "checkpoint, and with its sizes, choices and tokenizer"},
+            "checkpoint, and with its sizes, choices and tokenizer",
+     .docs = {{.only = FOR(EXPORT), .doc = "--to hf, gguf: published model whose files are written with other numbers (default: "
+                                          "--ckpt, if it is one)"}}},
     {"train-only", 0, "LIST", OTHER, NAMES, .flags = IN_TRAINING, AT(train_only), .only = FOR(TRAIN),
      .doc = "train only parameters with such names, such as 'layers.*.attn.*'; the others stay as "
             "they are (default: all)"},

@@ -32,8 +32,11 @@ enum export_to {
     EXPORT_OPENMETRICS,
     EXPORT_JUNIT,
     EXPORT_FOM,
+    EXPORT_HF, /* of models: a folder; a GGUF file */
+    EXPORT_GGUF,
 };
-extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
+extern const char *const export_name[],
+    *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
 extern const char *const huge_pages_name[], *const format_name[];
 
 enum { LAUNCHES_MOST = 32 };

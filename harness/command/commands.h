@@ -36,6 +36,8 @@ command_fn cmd_plot;
 command_fn cmd_history;
 command_fn cmd_report;
 command_fn cmd_export;
+/* Of a model, --to hf and gguf. */
+enum status export_model(const struct options *o, struct err *e);
 command_fn cmd_help;
 command_fn cmd_completion;
 /* What may stand in place of the last of these words of a command line: completion.c. */

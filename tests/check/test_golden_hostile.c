@@ -108,12 +108,12 @@ static enum status run_of_length(int seq, struct err *e)
     enum { LONGEST = 1 << 16 };
     static const float x[LONGEST], one = 1;
     const struct tensor tensors[] = {
-        {"in.x", DTYPE_F32, 3, {1, seq, 1}, (size_t)seq, x, ""},
-        {"param.attn.q.weight", DTYPE_F32, 2, {1, 1}, 1, &one, ""},
-        {"param.attn.k.weight", DTYPE_F32, 2, {1, 1}, 1, &one, ""},
-        {"param.attn.v.weight", DTYPE_F32, 2, {1, 1}, 1, &one, ""},
-        {"param.attn.o.weight", DTYPE_F32, 2, {1, 1}, 1, &one, ""},
-        {"out.y", DTYPE_F32, 3, {1, seq, 1}, (size_t)seq, x, ""},
+        {"in.x", DTYPE_F32, 3, {1, seq, 1}, (size_t)seq, x, "", 0},
+        {"param.attn.q.weight", DTYPE_F32, 2, {1, 1}, 1, &one, "", 0},
+        {"param.attn.k.weight", DTYPE_F32, 2, {1, 1}, 1, &one, "", 0},
+        {"param.attn.v.weight", DTYPE_F32, 2, {1, 1}, 1, &one, "", 0},
+        {"param.attn.o.weight", DTYPE_F32, 2, {1, 1}, 1, &one, "", 0},
+        {"out.y", DTYPE_F32, 3, {1, seq, 1}, (size_t)seq, x, "", 0},
     };
     char length[16];
     const char *const meta[][2] = {

@@ -4,6 +4,8 @@
  * before anything of it is read. */
 #include "gguf.h"
 
+#include "half.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
 
@@ -330,6 +332,7 @@ static void place_tensor(struct reader *r, struct tensor *t, size_t from, uint64
         stop(r, "ends before its tensor \"%s\" does" WHOLE, t->name);
     if (r->st == OK)
         t->data = r->s->map + from + offset;
+    t->bytes = t->dtype == DTYPE_OTHER ? 0 : bytes;
 }
 
 static void read_tensors(struct reader *r, struct safetensors *s, uint64_t n, uint64_t alignment)
@@ -337,6 +340,8 @@ static void read_tensors(struct reader *r, struct safetensors *s, uint64_t n, ui
     struct tensor *const t = s->tensors = need_room((size_t)n + 1, sizeof(*s->tensors));
     uint64_t *const offset = need_room((size_t)n + 1, sizeof(*offset));
 
+    s->listed = r->at;
+    s->alignment = (size_t)alignment;
     for (uint64_t i = 0; r->st == OK && i < n; i++)
         offset[i] = read_tensor(r, &t[i]);
     const size_t from = r->at + (size_t)((alignment - r->at % alignment) % alignment);
@@ -399,4 +404,79 @@ enum status gguf_open(struct safetensors *s, json_t **keys, const char *path, st
     json_decref(*keys);
     *keys = NULL;
     return r.st;
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/* The list of tensors of a file, with the types and places of others. */
+struct again {
+    const struct safetensors *like;
+    const struct tensor *tensors;
+    unsigned char *list;
+    size_t n; /* bytes of the list */
+};
+
+static void put_number(unsigned char *to, uint64_t x, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        to[i] = (unsigned char)(x >> 8 * i);
+}
+
+/* Entries keep their lengths. */
+static void make_list(struct again *a)
+{
+    const struct safetensors *const s = a->like;
+    struct reader r = {.s = s, .at = s->listed, .e = &(struct err){""}};
+    struct tensor ignored;
+    uint64_t offset = 0;
+
+    for (int i = 0; i < s->n_tensors; i++)
+        read_tensor(&r, &ignored);
+    CHECK(r.st == OK);
+    a->n = r.at - s->listed;
+    a->list = need_room(a->n + 1, 1);
+    memcpy(a->list, s->map + s->listed, a->n);
+    r.at = s->listed;
+    for (int i = 0; i < s->n_tensors; i++) {
+        const struct tensor *const t = &a->tensors[i];
+        read_tensor(&r, &ignored);
+        unsigned char *const end = a->list + (r.at - s->listed);
+        if (t->dtype == DTYPE_F32)
+            put_number(end - 12, 0, 4);
+        put_number(end - 8, offset, 8);
+        offset += round_up(t->bytes, s->alignment);
+    }
+}
+
+static bool put(FILE *f, const void *bytes, size_t n, size_t padded)
+{
+    bool ok = n == 0 || fwrite(bytes, n, 1, f) == 1;
+
+    for (; ok && n < padded; n++)
+        ok = fputc(0, f) == 0;
+    return ok;
+}
+
+static bool put_all(FILE *f, const void *arg)
+{
+    const struct again *const a = arg;
+    const struct safetensors *const s = a->like;
+    const size_t before = s->listed;
+    bool ok = put(f, s->map, before, before) &&
+              put(f, a->list, a->n, round_up(before + a->n, s->alignment) - before);
+
+    for (int i = 0; ok && i < s->n_tensors; i++)
+        ok = put(f, a->tensors[i].data, a->tensors[i].bytes,
+                 round_up(a->tensors[i].bytes, s->alignment));
+    return ok;
+}
+
+int gguf_write(const char *path, const struct safetensors *like, const struct tensor *tensors)
+{
+    struct again a = {.like = like, .tensors = tensors};
+
+    make_list(&a);
+    const int why = half_write(path, put_all, &a);
+    free(a.list);
+    return why;
 }

@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -42,6 +40,51 @@ int half_create(char **half, const char *path)
         errno = why;
     }
     return fd;
+}
+
+/* Make a rename in the folder of `path` durable. 0 or an errno. */
+static int sync_folder_of(const char *path)
+{
+    char *copy = strdup(path);
+    const int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int why = fd < 0 || fsync(fd) != 0 ? errno : 0;
+
+    if (why == EINVAL) /* some file systems cannot sync a folder */
+        why = 0;
+    if (fd >= 0)
+        close(fd);
+    free(copy);
+    return why;
+}
+
+/* To a stream of its own, which is closed. 0 or an errno. */
+static int put_all(int fd, bool (*put)(FILE *f, const void *arg), const void *arg)
+{
+    FILE *const f = fdopen(fd, "wb");
+    if (!f) {
+        const int why = errno;
+        close(fd);
+        return why;
+    }
+    const bool ok = put(f, arg) && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    const int why = ok ? 0 : errno;
+    return fclose(f) != 0 && ok ? errno : why;
+}
+
+int half_write(const char *path, bool (*put)(FILE *f, const void *arg), const void *arg)
+{
+    char *half;
+    const int fd = half_create(&half, path);
+    int why = fd < 0 ? errno : put_all(fd, put, arg);
+
+    if (why == 0 && rename(half, path) != 0)
+        why = errno;
+    if (why == 0)
+        why = sync_folder_of(path);
+    else if (half)
+        unlink(half);
+    free(half);
+    return why;
 }
 
 static bool is_half_of(const char *name, const char *file)

@@ -133,6 +133,7 @@ static enum status read_tensor(const struct safetensors *s, struct tensor *t, st
         return safetensors_fail(
             s, e, "tensor \"%s\": shape needs %zu bytes, data_offsets give %zu" NOT_OURS, name,
             t->n * type->bytes, (size_t)(end - begin));
+    t->bytes = (size_t)(end - begin);
     *span = (struct span){(size_t)begin, (size_t)end, t};
     return OK;
 }

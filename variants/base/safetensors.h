@@ -39,6 +39,7 @@ struct tensor {
     size_t n;                    /* elements */
     const void *data;            /* into the mapped file; 4-byte aligned in files of ours */
     char dtype_name[DTYPE_NAME]; /* as the file says it, maybe cut */
+    size_t bytes;                /* of its numbers in the file; 0 = unknown */
 };
 
 struct safetensors {
@@ -50,6 +51,7 @@ struct safetensors {
     char **meta; /* key, value, key, value, ... */
     int n_meta;  /* pairs */
     bool published;
+    size_t listed, alignment; /* of GGUF: where the list of tensors begins; that of their numbers */
     bool *asked_tensor, *asked_meta; /* has anybody asked for it by name? NULL = not noted */
 };
 
@@ -87,6 +89,7 @@ enum status safetensors_real(const struct safetensors *s, const char *key, doubl
 enum status safetensors_fail(const struct safetensors *s, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Write `n` tensors and `n_meta` key/value pairs beside `path` (half.h), sync, and rename over it. */
+/* Write `n` tensors and `n_meta` key/value pairs, with half_write. Tensors of other types than F32 and
+ * I32 as they were read, with bytes and dtype_name. */
 enum status safetensors_write(const char *path, const struct tensor *tensors, int n,
                               const char *const *meta, int n_meta, struct err *e);

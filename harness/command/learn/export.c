@@ -6,8 +6,26 @@
 #include "harness/compare/baseline.h"
 #include "harness/table/rundir.h"
 
+/* A run has no model, a model no rows. */
+static enum status check_options(const struct options *o, bool model, struct err *e)
+{
+    static const char *const others[2][4] = {{"ckpt", "from", "force"}, {"filter", "out"}};
+
+    for (const char *const *at = others[model]; *at; at++)
+        if (options_written(o, *at))
+            return fail(e, E_USAGE, "export --to %s does not take --%s  -> leave it out",
+                        export_name[o->to], *at);
+    return OK;
+}
+
 enum status cmd_export(struct options *opt, int *code, struct err *e)
 {
+    const bool model = opt->to == EXPORT_HF || opt->to == EXPORT_GGUF;
+
+    TRY(check_options(opt, model, e));
+    if (model)
+        return export_model(opt, e);
+
     struct run run;
     char dir[FILE_PATH];
     enum status st = opt->words.n > 0 ? baseline_or_run(dir, opt, opt->words.v[0], e)

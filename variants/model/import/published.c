@@ -6,6 +6,7 @@
 #include "gguf_model.h"
 #include "layout.h"
 #include "mxfp4.h"
+#include "pieces.h"
 #include "ties.h"
 #include "variants/base/gguf.h"
 #include "variants/base/printable.h"
@@ -163,14 +164,6 @@ static bool is_of(const struct tensor_row *row, const struct config *c, int laye
     return row->of == EVERY_LAYER || (row->of == ATTENDS) == config_attends(c, layer);
 }
 
-/* A tensor of ours, or some rows of one. */
-struct piece {
-    struct param w;
-    const struct tensor_row *row;
-    int layer, expert, of;  /* of so many pieces */
-    char name[TENSOR_NAME]; /* published */
-};
-
 static void name_piece(struct piece *to, const struct published *p, const char *rest)
 {
     const char *const prefix = to->row->bare ? p->outer : p->prefix;
@@ -205,8 +198,7 @@ static struct shard_tensor *find_scales(const struct published *p, const struct 
     return shards_find(&p->shards, name);
 }
 
-/* The nth piece of a tensor of ours. */
-static struct piece piece_of(const struct published *p, const struct param *w, int nth)
+struct piece piece_of(const struct published *p, const struct param *w, int nth)
 {
     struct piece to = {.w = *w, .of = 1};
     const char *const rest = find_row(&to, p);
@@ -518,7 +510,7 @@ static enum status load_piece(const struct published *p, const struct piece *pie
 }
 
 /* Numbers of a narrower type are rounded once all of the tensor is there as floats. */
-static enum status load(const struct published *p, struct param *w, struct err *e)
+enum status published_load_one(const struct published *p, struct param *w, struct err *e)
 {
     struct param floats = *w;
 
@@ -538,6 +530,6 @@ static enum status load(const struct published *p, struct param *w, struct err *
 enum status published_load(const struct published *p, struct params *params, struct err *e)
 {
     for (int i = 0; i < params->n; i++)
-        TRY(load(p, &params->v[i], e));
+        TRY(published_load_one(p, &params->v[i], e));
     return ties_check_numbers(p, e);
 }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench export --to hf and --to gguf, as a user calls them: a model that was trained, given back. */
+#include "tests/support/program.h"
+#include "tests/support/published_folder.h"
+
+TestSuite(export_model, .init = folder_make, .fini = folder_remove, .timeout = 240);
+
+#define FROM "\"$SRC\"/" PUBLISHED "/"
+#define EVAL                                                                                       \
+    "eval --tokens ids.bin --seq 16 --mem 0 --backend ref -q --format csv --columns ppl --out r "
+
+static void put_ids(void)
+{
+    int32_t ids[97];
+
+    for (int i = 0; i < (int)ARRAY_LEN(ids); i++)
+        ids[i] = i * 7 % 19;
+    folder_put("ids.bin", ids, sizeof(ids));
+}
+
+/* t.safetensors */
+static void train(const char *from, const char *options)
+{
+    must_bench("train --from " FROM
+               "%s --tokens ids.bin --valid ids.bin --seq 8 --mem 0 --batch 2 --steps 2 "
+               "--lr 0.01 --backend ref --threads 1 --force --ckpt t.safetensors -q %s",
+               from, options);
+}
+
+/* What was exported scores as what was trained, and not as what it came from. */
+static void give_back(const char *from, const char *to)
+{
+    train(from, "");
+    must_bench("export --to %s out --force --ckpt t.safetensors --from " FROM "%s", to, from);
+    const struct ran trained = must_bench(EVAL "--ckpt t.safetensors");
+    const struct ran written = must_bench(EVAL "--ckpt out");
+    const struct ran before = must_bench(EVAL "--ckpt " FROM "%s", from);
+    cr_expect_str_eq(written.out.data, trained.out.data, "%s", from);
+    cr_expect_str_neq(written.out.data, before.out.data, "%s", from);
+    must_shell("rm -r out");
+}
+
+Test(export_model, of_a_training)
+{
+    put_ids();
+    give_back("llama_gqa_bf16", "hf");
+    give_back("llama_tied_sharded", "hf");
+    give_back("qwen2_moe", "hf");
+    give_back("txl_original_keys", "hf");
+    give_back("llava_images", "hf");
+    give_back("gguf_llama_q4_0/model.gguf", "gguf");
+    give_back("gguf_gpt_oss_mxfp4/model.gguf", "gguf");
+}
+
+/* Nothing changed: the same files, with what lies beside them. */
+Test(export_model, of_what_nothing_changed)
+{
+    must_shell("cp -r " FROM
+               "llama_tied_sharded m; rm m/expect.safetensors; echo '{}' >m/tokenizer.json; "
+               "echo a >m/merges.txt; echo x >m/notes.md");
+    must_bench("export --to hf out --ckpt m");
+    must_shell("rm m/notes.md; diff -r m out");
+    must_bench("export --to gguf o.gguf --ckpt " FROM "gguf_phi3_longrope/model.gguf");
+    must_shell("cmp o.gguf " FROM "gguf_phi3_longrope/model.gguf");
+    /* lengths of a checkpoint are not the model's */
+    must_bench("import m --ckpt i.safetensors -q");
+    must_bench("export --to hf again --ckpt i.safetensors --from m -q");
+    must_shell("diff -r m again");
+}
+
+/* Programs would round F32 to the type that config.json names; an index's sum is of the former types. */
+Test(export_model, config_says_the_type)
+{
+    put_ids();
+    train("llama_gqa_bf16", "--train-only layers.0.attn.q.weight");
+    must_bench("export --to hf out --ckpt t.safetensors --from " FROM "llama_gqa_bf16");
+    must_shell("grep -q '\"torch_dtype\": \"float32\"' out/config.json && "
+               "grep -q '\"rope_theta\": 1000000.0' out/config.json");
+    train("llama_tied_sharded", "--train-only layers.0.attn.q.weight");
+    must_bench("export --to hf out --force --ckpt t.safetensors --from " FROM "llama_tied_sharded");
+    must_shell("grep -q weight_map out/*.index.json && ! grep -q total_size out/*.index.json");
+}
+
+Test(export_model, refuses_what_has_no_sense)
+{
+    static const struct {
+        int code;
+        const char *says, *line;
+    } lines[] = {
+        {2, "export --to hf needs a model, and where to write it  -> bench export --to hf DIR",
+         "--to hf out"},
+        {2, "export --to gguf needs a model, and where to write it  -> bench export --to gguf FILE",
+         "--to gguf --ckpt t.safetensors"},
+        {2, "t.safetensors has no names and no config of a published model  -> --from",
+         "--to hf out --ckpt t.safetensors"},
+        {2, "export --to json does not take --ckpt  -> leave it out", "--ckpt t.safetensors"},
+        {2, "export --to fom does not take --from  -> leave it out",
+         "--to fom --from t.safetensors"},
+        {2, "export --to json does not take --force  -> leave it out", "--force"},
+        {2, "export --to hf does not take --filter  -> leave it out",
+         "--to hf out --ckpt t.safetensors --filter variant:xl"},
+        {2, "export --to gguf does not take --out  -> leave it out",
+         "--to gguf x.gguf --ckpt t.safetensors --out r"},
+        {6, "is a folder  -> --to hf",
+         "--to gguf x.gguf --ckpt t.safetensors --from " FROM "llama_gqa_bf16"},
+        {6, "is a GGUF file  -> --to gguf",
+         "--to hf out --ckpt t.safetensors --from " FROM "gguf_llama_q4_0/model.gguf"},
+        {7, "t.safetensors is another model than",
+         "--to hf out --ckpt t.safetensors --from " FROM "gpt2_plain"},
+        {7, "config.json exists  -> --force overwrites it",
+         "--to hf there --ckpt t.safetensors --from " FROM "llama_gqa_bf16"},
+        {7, "x exists  -> --force overwrites it",
+         "--to gguf x --ckpt " FROM "gguf_llama_q4_0/model.gguf"},
+        {7, "checkpoint missing", "--to hf out --ckpt missing --from " FROM "llama_gqa_bf16"},
+        {7, "cannot create", "--to hf no/such/folder --ckpt " FROM "llama_gqa_bf16"},
+        {7, "cannot write no/such/x.gguf",
+         "--to gguf no/such/x.gguf --ckpt " FROM "gguf_llama_q4_0/model.gguf"},
+    };
+
+    must_shell("mkdir there; echo '{}' >there/config.json; echo >x");
+    must_bench("import " FROM "llama_gqa_bf16 --ckpt t.safetensors -q");
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        bench_exits(lines[i].code, lines[i].says, "export %s", lines[i].line);
+}
