@@ -77,6 +77,13 @@ Test(export_model, config_says_the_type)
     must_bench("export --to hf out --ckpt t.safetensors --from " FROM "llama_gqa_bf16");
     must_shell("grep -q '\"torch_dtype\": \"float32\"' out/config.json && "
                "grep -q '\"rope_theta\": 1000000.0' out/config.json");
+    train("llava_images",
+          "--train-only layers.0.attn.q.weight"); /* of the whole and of its part for texts */
+    must_shell("sed 's/\"float32\"/\"bfloat16\"/' \"$SRC\"/" PUBLISHED
+               "/llava_images/config.json >c.json; "
+               "cp -r " FROM "llava_images images; cp c.json images/config.json");
+    must_bench("export --to hf out --force --ckpt t.safetensors --from images");
+    must_shell("test $(grep -c float32 out/config.json) = 2");
     train("llama_tied_sharded", "--train-only layers.0.attn.q.weight");
     must_bench("export --to hf out --force --ckpt t.safetensors --from " FROM "llama_tied_sharded");
     must_shell("grep -q weight_map out/*.index.json && ! grep -q total_size out/*.index.json");

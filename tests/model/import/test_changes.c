@@ -110,12 +110,11 @@ static size_t bytes_of(const struct tensor *t)
 }
 
 /* One parameter changes one tensor: all others keep type and bytes. */
-static void change_one(const char *name, const char *ours, const char *published)
+static void change_in(const char *path, const char *name, const char *ours, const char *published)
 {
-    const char *const path = files_of(name);
     struct published p, now;
     struct changes c;
-    struct lm m;
+    struct lm m, again;
     int changed = 0;
 
     open_model(&p, &m, path);
@@ -138,6 +137,14 @@ static void change_one(const char *name, const char *ours, const char *published
     changes_free(&c);
     published_close(&p);
     published_close(&now);
+    open_model(&now, &again, path);
+    expect_same(&again.params, &m.params, name);
+    published_close(&now);
+}
+
+static void change_one(const char *name, const char *ours, const char *published)
+{
+    change_in(files_of(name), name, ours, published);
 }
 
 Test(changes, of_one_tensor)
@@ -165,6 +172,30 @@ static void refuse(const char *name, const char *ours, float by, const char *say
                 m.params.v[k].data[i] += by;
     REFUSED(changes_find(&c, &p, &m.params, &failure), E_UNSUPPORTED, says,
             "cannot hold the trained numbers", "  -> ");
+    published_close(&p);
+}
+
+/* F32 stands before BF16, at a multiple of 4; a tensor without numbers, at the place of another, keeps none. */
+Test(changes, wide_numbers_first)
+{
+    struct published p;
+    struct bytes file;
+    size_t data;
+
+    published_copy("llama_gqa_bf16");
+    json_t *const header = published_header(&file, "model.safetensors", &data);
+    json_t *const all = json_pack("{s:{s:s, s:[i], s:[i,i]}}", "model.layers.0.attn.masked_bias",
+                                  "dtype", "F32", "shape", 0, "data_offsets", 0, 0);
+    json_object_update(all, header);
+    json_decref(header);
+    published_put_header("model.safetensors", all, &file, data);
+    change_in(published_path(""), "llama_gqa_bf16", "embed.weight", "model.embed_tokens.weight");
+    MUST(published_open(&p, published_path(""), &failure));
+    const unsigned char *const wide = shards_find(&p.shards, "model.embed_tokens.weight")->t->data;
+    cr_expect_eq((wide - p.shards.files[0].map) % 4, 0);
+    for (int k = 0; k < p.shards.n_tensors; k++)
+        cr_expect(p.shards.tensors[k].t->n == 0 ||
+                  (const unsigned char *)p.shards.tensors[k].t->data >= wide);
     published_close(&p);
 }
 

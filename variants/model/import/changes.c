@@ -9,8 +9,8 @@
 #include "ties.h"
 #include "variants/base/gguf.h"
 
-/* Floats hold whole numbers up to 2^24: places are read in two halves. */
-enum { HALF = 1 << 24, WIDEST = 8 };
+/* Floats hold whole numbers up to 2^24 only: places are read digit by digit. */
+enum { DIGIT = 1 << 12, WIDEST = 8 };
 
 static enum status no_memory(const struct published *p, struct err *e)
 {
@@ -30,9 +30,9 @@ static enum status find_places(size_t *places, const struct published *p, const 
     t.data = own;
     w.data = own + in->n;
     memset(places, 0, w.n * sizeof(*places));
-    for (size_t unit = HALF; st == OK && unit > 0; unit /= HALF) {
+    for (size_t unit = 1; st == OK && unit <= in->n; unit *= DIGIT) {
         for (size_t i = 0; i < in->n; i++)
-            own[i] = (float)((i + 1) / unit % HALF);
+            own[i] = (float)((i + 1) / unit % DIGIT);
         st = layout_read(p, &w, to->row, &t);
         for (size_t i = 0; st == OK && i < w.n; i++)
             places[i] += (size_t)w.data[i] * unit;
