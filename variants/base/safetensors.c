@@ -234,6 +234,9 @@ static enum status read_header(struct safetensors *s, struct err *e)
     uint64_t length;
     json_error_t why;
 
+    if (s->size < LENGTH_FIELD)
+        return safetensors_fail(s, e, "not a safetensors file: %zu bytes are too few" NOT_OURS,
+                                s->size);
     memcpy(&length, s->map, sizeof(length));
     length = le64toh(length);
     if (is_lfs_pointer(s->map, s->size))
@@ -271,13 +274,12 @@ static enum status map_file(struct safetensors *s, struct err *e)
         goto out;
     }
     if (!S_ISREG(info.st_mode)) {
-        st = safetensors_fail(s, e, "not a regular file  -> give the path of a .safetensors file");
+        st = safetensors_fail(s, e, "not a regular file  -> give the path of a file");
         goto out;
     }
     s->size = (size_t)info.st_size;
-    if (s->size < LENGTH_FIELD) {
-        st = safetensors_fail(s, e, "not a safetensors file: %zu bytes are too few" NOT_OURS,
-                              s->size);
+    if (s->size == 0) {
+        st = safetensors_fail(s, e, "is empty: 0 bytes are too few  -> give the whole file");
         goto out;
     }
     void *map = mmap(NULL, s->size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -377,7 +377,7 @@ Test(published, files_that_are_something_else)
         published_write(files[i], page, strlen(page));
         published_refused(files[i], i < 2 ? "not JSON" : "not a safetensors file");
         published_write(files[i], "", 0);
-        published_refused(files[i], i < 2 ? "not JSON" : "not a safetensors file");
+        published_refused(files[i], "is empty");
     }
     published_copy("llama_gqa_bf16");
     published_write("model.safetensors", pointer, strlen(pointer));

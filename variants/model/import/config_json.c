@@ -7,48 +7,11 @@
 #include "variants/base/lfs_pointer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { CONFIG_BYTES = 1 << 20, MAX_SAID = 64, SAID_TEXT = 1024 };
 
 /* ---- files -------------------------------------------------------------------------------- */
-
-static bool read_whole(int fd, char *to, size_t n)
-{
-    for (size_t at = 0; at < n;) {
-        const ssize_t got = read(fd, to + at, n - at);
-        if (got <= 0)
-            return false;
-        at += (size_t)got;
-    }
-    return true;
-}
-
-/* The bytes of a regular file; what is wrong with it, or NULL. */
-static const char *read_text(char **text, size_t *n, const char *path, size_t most)
-{
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    const char *why = NULL;
-    struct stat info;
-
-    *text = NULL;
-    if (fd < 0 || fstat(fd, &info) != 0)
-        why = strerror(errno);
-    else if (!S_ISREG(info.st_mode))
-        why = "not a regular file";
-    else if ((uint64_t)info.st_size > most)
-        why = "larger than any that is published";
-    else if (!(*text = malloc((size_t)info.st_size + 1)))
-        why = "no memory";
-    else if (!read_whole(fd, *text, *n = (size_t)info.st_size))
-        why = "cannot be read to its end";
-    if (fd >= 0)
-        close(fd);
-    return why;
-}
 
 /* Python writes Infinity and NaN as words that JSON does not have: they become texts, which no
  * number is taken from. NULL = no memory. */
@@ -92,32 +55,19 @@ static json_t *read_python(const char *text, size_t n)
     return root;
 }
 
-enum status import_json(json_t **out, const char *checkpoint, const char *path, size_t most,
-                        struct err *e)
+static enum status parse(json_t **out, const struct safetensors *file, const char *checkpoint,
+                         const char *name, struct err *e)
 {
-    const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
+    const char *const text = (const char *)file->map;
     json_error_t why;
-    size_t n = 0;
-    char *text;
 
-    *out = NULL;
-    const char *const wrong = read_text(&text, &n, path, most);
-    if (wrong) {
-        free(text);
-        return fail(e, E_IO, "checkpoint %s: %s: %s  -> give the folder of a published model",
-                    checkpoint, name, wrong);
-    }
-    if (is_lfs_pointer(text, n)) {
-        free(text);
+    if (is_lfs_pointer(text, file->size))
         return fail(e, E_IO, "checkpoint %s: %s is " LFS_POINTER_SAYS, checkpoint, name);
-    }
-    *out = json_read(text, n, JSON_REJECT_DUPLICATES, &why);
-    const bool starved = !*out && errno == ENOMEM;
-    if (!*out && !starved)
-        *out = read_python(text, n);
-    free(text);
-    if (starved)
+    *out = json_read(text, file->size, JSON_REJECT_DUPLICATES, &why);
+    if (!*out && errno == ENOMEM)
         return fail(e, E_NOMEM, "checkpoint %s: no memory for %s  -> free some", checkpoint, name);
+    if (!*out)
+        *out = read_python(text, file->size);
     if (!*out)
         return fail(e, E_IO,
                     "checkpoint %s: %s is not JSON at its line %d: %.120s  -> give the whole file",
@@ -128,6 +78,25 @@ enum status import_json(json_t **out, const char *checkpoint, const char *path, 
     *out = NULL;
     return fail(e, E_IO, "checkpoint %s: %s is not a JSON object  -> give the whole file",
                 checkpoint, name);
+}
+
+enum status import_json(json_t **out, const char *checkpoint, const char *path, size_t most,
+                        struct err *e)
+{
+    const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
+    struct safetensors file;
+
+    *out = NULL;
+    enum status st = safetensors_map(&file, path, e);
+    if (st == OK && file.size > most)
+        st = fail(e, E_IO,
+                  "checkpoint %s: %s: larger than any that is published  -> give the folder of a "
+                  "published model",
+                  checkpoint, name);
+    if (st == OK)
+        st = parse(out, &file, checkpoint, name, e);
+    safetensors_close(&file);
+    return st;
 }
 
 enum status config_json_take(struct config_json *j, const char *path, json_t *root, struct err *e)
