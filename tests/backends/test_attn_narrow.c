@@ -64,16 +64,15 @@ static void compare(const struct engine *g, const struct shape *s, const struct 
                     enum elem elem, bool all)
 {
     struct operands x;
-    char what[96];
 
     make_operands(&x, s, scheme);
     if (all)
         round_operands(&x);
     struct attn *const a = &x.a;
     const int K = attn_keys(a), dv = attn_dv(a);
-    snprintf(what, sizeof(what), "%s, %s, %d threads, L %d M %d dh %d terms %d%s", g->backend->name,
-             elem_name[elem], g->threads, s->L, s->M, s->dh, scheme->terms,
-             all ? ", queries rounded" : "");
+    const char *const what = kept_text("%s, %s, %d threads, L %d M %d dh %d terms %d%s",
+                                       g->backend->name, elem_name[elem], g->threads, s->L, s->M,
+                                       s->dh, scheme->terms, all ? ", queries rounded" : "");
     struct stride k_at, v_at;
     void *const k = stored(elem, x.k, a->k_at, &k_at, a->B, K, a->Hkv, a->dh);
     void *const v = stored(elem, x.v, a->v_at, &v_at, a->B, K, a->Hkv, dv);

@@ -115,8 +115,7 @@ static struct problem make(const struct member *m, const struct shape *s)
                               (size_t)(s->B * s->L * s->H * s->dv), states * dk * (size_t)s->dv}};
 
     for (int i = 0; i < INPUTS; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "in%d", i);
+        const char *const name = kept_text("in%d", i);
         const bool kept_positive = m->norm == RECUR_SUM && (i == Q || i == K || i == Z0);
         if (p.n[i])
             p.in[i] = kept_positive ? positive(p.n[i], name) : normal(p.n[i], name, 0, 1);

@@ -288,10 +288,9 @@ Test(golden, shared_files_to_refuse)
     const char *const shared = getenv("BENCH_SHARED");
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char path[FILE_PATH];
         struct seen s;
-        snprintf(path, sizeof(path), "%s/goldens4/refuse/%s.safetensors",
-                 shared ? shared : "../shared", cases[i].file);
+        const char *const path = kept_text("%s/goldens4/refuse/%s.safetensors",
+                                           shared ? shared : "../shared", cases[i].file);
         if (access(path, R_OK) != 0)
             cr_skip_test("no golden files in $BENCH_SHARED/goldens4");
         REFUSED(run_golden("ref", 1, path, &s), E_IO, cases[i].part);

@@ -37,9 +37,8 @@ TEST_EACH(int *b, golden_import, every_model_on_every_backend, every_backend(), 
             const bool hidden = strncmp(*model, "txl", 3) == 0;
             const bool keys = !hidden;
             const bool zeros = hidden && strcmp(*model, "txl_original_keys") != 0;
-            char path[FILE_PATH];
             struct seen s;
-            snprintf(path, sizeof(path), PUBLISHED "/%s/expect.safetensors", *model);
+            const char *const path = kept_text(PUBLISHED "/%s/expect.safetensors", *model);
             MUST(run_golden(backends[*b]->name, threads, path, &s));
             cr_expect_eq(s.failed, 0, "%s: %s", path, s.first);
             cr_expect_eq(s.t.tensors, expected(path) + 1 + keys + zeros, "%s: %d", path,
@@ -54,10 +53,8 @@ TestSuite(golden_import, .init = folder_make, .fini = folder_remove);
 
 static enum status run_edited(const char *model, struct edit d, struct seen *s)
 {
-    char from[FILE_PATH];
-
     published_copy(model);
-    snprintf(from, sizeof(from), PUBLISHED "/%s/expect.safetensors", model);
+    const char *const from = kept_text(PUBLISHED "/%s/expect.safetensors", model);
     edited_file(published_path("expect.safetensors"), from, &d);
     return run_golden("ref", 1, published_path("expect.safetensors"), s);
 }

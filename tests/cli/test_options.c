@@ -486,12 +486,11 @@ Test(options, what_is_continued_keeps_its_defaults)
         for (int i = 0; i < option_count; i++) {
             const struct option_spec *const s = &option_specs[i];
             const enum continued continued = kind ? CONTINUED_TRAINING : CONTINUED_RUN;
-            char other[64], stored[160], line[64];
+            char other[64], stored[160];
             struct options o;
             if (!s->preset || !option_is_continued(s, continued) || !a_value(other, s, 0))
                 continue;
-            snprintf(line, sizeof(line), "%s --resume", names[kind]);
-            must_parse(&o, line);
+            must_parse(&o, kept_text("%s --resume", names[kind]));
             char *const usual = kept(option_value(&o, s));
             snprintf(stored, sizeof(stored), "%s=%s\n", s->name, usual);
             MUST(options_continue(&o, stored, continued, &failure));

@@ -95,13 +95,11 @@ static void copy_golden(const char *name)
 /* Where the bytes of a tensor begin: a minimal reader of its own. */
 static size_t tensor_at(const struct bytes *b, const char *tensor)
 {
-    char key[64];
     uint64_t header;
     unsigned long first = 0;
 
     memcpy(&header, b->data, sizeof(header));
-    snprintf(key, sizeof(key), "\"%s\"", tensor);
-    const char *at = strstr(b->data + 8, key);
+    const char *at = strstr(b->data + 8, kept_text("\"%s\"", tensor));
     cr_assert(at && (at = strstr(at, "\"data_offsets\"")) && (at = strchr(at, '[')));
     cr_assert_eq(sscanf(at, "[%lu", &first), 1);
     return 8 + header + first;

@@ -68,20 +68,18 @@ Test(check_tokens, sentencepiece)
 Test(check_tokens, published)
 {
     const char *const shared = getenv("BENCH_SHARED");
-    char pattern[FILE_PATH];
     glob_t found;
 
     /* Absolute: a command below runs in another folder. */
     char *const root = kept(realpath(shared ? shared : "../shared", NULL));
-    snprintf(pattern, sizeof(pattern), "%s/import/tok_*", root ? root : "");
+    const char *const pattern = kept_text("%s/import/tok_*", root ? root : "");
     if (glob(pattern, 0, NULL, &found) != 0)
         cr_skip_test("no tokenizers in $BENCH_SHARED/import");
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const char *const dir = found.gl_pathv[i];
         must_bench("check --tokens %s --golden %s/strings.jsonl", dir, dir);
         /* The other form of the same, where there are both. */
-        char pair[FILE_PATH];
-        snprintf(pair, sizeof(pair), "%s/merges.txt", dir);
+        const char *const pair = kept_text("%s/merges.txt", dir);
         if (access(pair, F_OK) != 0)
             continue;
         must_shell(

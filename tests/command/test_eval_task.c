@@ -73,9 +73,8 @@ Test(eval_task, episodes_are_the_first_of_more)
     must_bench(TRAIN "%s", models[0]);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
         const int n = numbers[i], more = n - (i ? numbers[i - 1] : 0);
-        char words[32];
         double got[6];
-        snprintf(words, sizeof(words), "--episodes %d", n);
+        const char *const words = kept_text("--episodes %d", n);
         if (n == 1) { /* has no interval */
             struct ran r = must_bench("eval --ckpt m --backend ref --threads 1 --pin none --format "
                                       "csv --columns return,ci95_low --episodes 1");

@@ -23,10 +23,8 @@ static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 100
 /* A file system of `size` at folder/r, that only this process and its children see. */
 static void mount_small(const char *size)
 {
-    char options[32];
-
     const char *const path = in_folder("r");
-    snprintf(options, sizeof(options), "size=%s", size);
+    const char *const options = kept_text("size=%s", size);
     cr_assert_eq(mkdir(path, 0777), 0);
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("none", path, "tmpfs", 0, options) != 0)
@@ -127,10 +125,9 @@ Test(faults, a_disk_that_fills_up)
 
 static bool is_child(pid_t pid)
 {
-    char path[64], words[64] = "";
+    char words[64] = "";
 
-    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-    FILE *f = fopen(path, "r");
+    FILE *f = fopen(kept_text("/proc/%d/cmdline", (int)pid), "r");
     if (!f)
         return false;
     const size_t n = fread(words, 1, sizeof(words) - 1, f);
@@ -160,10 +157,8 @@ static void wait_for_children(const struct program *p, pid_t *child, int want)
 static void let_segv_kill(void)
 {
     const char *options = getenv("ASAN_OPTIONS");
-    char text[1024];
 
-    snprintf(text, sizeof(text), "%s:handle_segv=0", options ? options : "");
-    setenv("ASAN_OPTIONS", text, 1);
+    setenv("ASAN_OPTIONS", kept_text("%s:handle_segv=0", options ? options : ""), 1);
 }
 
 struct death {

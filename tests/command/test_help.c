@@ -212,8 +212,7 @@ Test(help, the_general_page_names_every_command_and_is_short)
 
     cr_expect_str_eq(r.out.data, same.out.data);
     for (int c = 0; c < COMMAND_COUNT; c++) {
-        char line[32];
-        snprintf(line, sizeof(line), "\n  %s ", command_specs[c].name);
+        const char *const line = kept_text("\n  %s ", command_specs[c].name);
         cr_expect_eq(strstr(r.out.data, line) != NULL, command_specs[c].doc != NULL, "%s", line);
     }
     cr_expect_leq(count_in(r.out.data, "\n"), 41);
@@ -262,8 +261,7 @@ Test(help, the_manual_page_is_valid_and_complete)
     for (int i = 0; i < option_count; i++)
         cr_expect(names_option(r.out.data, option_specs[i].name), "--%s", option_specs[i].name);
     for (int c = 0; c < COMMAND_COUNT; c++) {
-        char title[40];
-        snprintf(title, sizeof(title), "bench %s", command_specs[c].name);
+        const char *const title = kept_text("bench %s", command_specs[c].name);
         cr_expect(!command_specs[c].doc || strstr(r.out.data, title), "%s", title);
     }
 }
@@ -334,8 +332,7 @@ Test(completion, words, .init = folder_make, .fini = folder_remove)
                    "&& $BENCH __complete --; $BENCH __complete -V ''");
     for (int k = 0; k < option_count; k++)
         if (option_is_for(&option_specs[k], CMD_SWEEP)) {
-            char line[128];
-            snprintf(line, sizeof(line), "--%s\t", option_specs[k].name);
+            const char *const line = kept_text("--%s\t", option_specs[k].name);
             cr_expect(strstr(r.out.data, line), "%s", line);
         }
     for (int k = 0; variants[k]; k++)

@@ -253,8 +253,7 @@ Test(import, eval_of_a_folder)
         must_bench("eval --ckpt %s --corpus text.txt --count lm-eval --seq 32 --mem 0 --backend "
                    "ref --threads 1 --out %s -q",
                    ckpt, run);
-        char path[64];
-        snprintf(path, sizeof(path), "%s/latest", run);
+        const char *const path = kept_text("%s/latest", run);
         const struct perplexity_row *const row = must_rows(path, TABLE_PERPLEXITY, 1);
         NUMBERS({row->nll_sum, nats, 2e-6 * nats}, {row->tokens, 419}, {row->words, 213},
                 {row->bytes, 859});

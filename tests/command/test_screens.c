@@ -72,11 +72,10 @@ static const char *draw_all(struct staged s)
 /* Lines of the two texts that differ. */
 static void expect_same(const char *tracked, const char *is)
 {
-    char command[3 * FILE_PATH];
     char line[512];
 
     folder_put_text("drawn", is);
-    snprintf(command, sizeof(command), "diff -u %s %s 2>&1", tracked, in_folder("drawn"));
+    const char *const command = kept_text("diff -u %s %s 2>&1", tracked, in_folder("drawn"));
     FILE *const p = popen(command, "r"), *const f = text_begin(); // NOLINT: own words
     cr_assert(p);
     while (fgets(line, sizeof(line), p))
@@ -88,9 +87,7 @@ static void expect_same(const char *tracked, const char *is)
 
 static void expect_text(const char *name, const char *is)
 {
-    char tracked[FILE_PATH];
-
-    snprintf(tracked, sizeof(tracked), "tests/screens/%s.txt", name);
+    const char *const tracked = kept_text("tests/screens/%s.txt", name);
     if (getenv("REWRITE_SCREENS"))
         MUST(file_replace(tracked, is, strlen(is), &failure));
     else

@@ -379,16 +379,15 @@ Test(study_runs, what_failed_is_tried_again)
 Test(study_runs, what_cannot_be_trained_is_skipped)
 {
     const struct variant *only = NULL;
-    char text[1024];
 
     for (int i = 0; variants[i]; i++)
         only = trains(variants[i]) ? only : variants[i];
     if (!only)
         cr_skip_test("every variant can be trained");
-    snprintf(text, sizeof(text),
-             "variants = vanilla %s\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
-             "rates = 1e-3\nseeds = 2\nbaseline-seeds = 2\nsteps = 5\n",
-             only->name);
+    const char *const text =
+        kept_text("variants = vanilla %s\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
+                  "rates = 1e-3\nseeds = 2\nbaseline-seeds = 2\nsteps = 5\n",
+                  only->name);
     folder_put_text("only.study", text);
     struct ran r = must_bench("study only.study --threads 1 --out r --format csv");
     HAS(r.out.data, ",not tested,");

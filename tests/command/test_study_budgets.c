@@ -112,11 +112,9 @@ Test(study_budgets, bad_files)
         {"train = --lr-decay 0.5\nbudgets = 1Ki\n", "--lr-decay is not an option"},
         {TRAIN "budgets = 1Ki\nrates = auto\n", "has no line \"tune-tokens = ...\""},
     };
-    char text[1024];
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        snprintf(text, sizeof(text), BUDGETS "%s", bad[i].lines);
-        folder_put_text("bad.study", text);
+        folder_put_text("bad.study", kept_text(BUDGETS "%s", bad[i].lines));
         bench_exits(2, bad[i].says, "study bad.study --dry-run");
     }
 }

@@ -20,10 +20,8 @@ static double trained(int seed, const char *more)
 {
     struct options o;
     struct trainer t;
-    char line[512];
 
-    snprintf(line, sizeof(line), LINE "%d%s", seed, more);
-    MUST(parse_words(&o, line, &failure));
+    MUST(parse_words(&o, kept_text(LINE "%d%s", seed, more), &failure));
     MUST(trainer_open(&t, &o, &failure));
     for (int i = 0; i < STEPS; i++)
         trainer_step(&t, (double)i / STEPS);
@@ -57,8 +55,7 @@ Test(study_draws, twenty_of_twenty_not_shown_and_the_planted_one_worse, .timeout
     for (int i = 0; i < BASELINE; i++)
         add(&rows, "base", seed++, "");
     for (int d = 0; d < DRAWS; d++) {
-        char name[16];
-        snprintf(name, sizeof(name), "draw%d", d);
+        const char *const name = kept_text("draw%d", d);
         for (int i = 0; i < SEEDS; i++)
             add(&rows, name, seed++, "");
     }

@@ -386,9 +386,8 @@ Test(sweep, launches)
                       "32 --heads 2 --threads 1 --max-time 0.02 --warmup-ms 1 --min-samples 6 "
                       "--block-ms 0.5 --ckpt none --raw csv --launches %d --out launches%d",
                       launches, launches);
-        char run[64];
         int64_t last = 0;
-        snprintf(run, sizeof(run), "launches%d/latest", launches);
+        const char *const run = kept_text("launches%d/latest", launches);
         cr_expect_eq(r.code, 0, "%s", r.err.data);
         cr_expect_eq(strstr(r.err.data, note) != NULL, launches == 1, "%s", r.err.data);
         const struct latency_row *const row = must_rows(run, TABLE_LATENCY, 2);
@@ -415,12 +414,10 @@ Test(sweep, measuring_processes_have_a_name)
 
     for (int i = 0; i < 5000 && strcmp(said, "bench-worker\n") != 0 && !has_ended(p.pid); i++) {
         pid_t child;
-        char path[64];
         usleep(1000);
         if (children_of(p.pid, &child, 1) != 1)
             continue;
-        snprintf(path, sizeof(path), "/proc/%d/comm", (int)child);
-        FILE *const f = fopen(path, "r");
+        FILE *const f = fopen(kept_text("/proc/%d/comm", (int)child), "r");
         if (f && !fgets(said, sizeof(said), f))
             said[0] = '\0';
         if (f)

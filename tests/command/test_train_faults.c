@@ -178,10 +178,9 @@ static struct program start_long(const char *more, const char *text, pid_t *chil
 Test(train_faults, the_second_training_is_refused)
 {
     pid_t child;
-    char holder[32];
     struct program p = start_long("--eval-every 2", "step 4/", &child);
     struct ran r = bench_exits(6, NULL, LINE "--resume");
-    snprintf(holder, sizeof(holder), "process %d ", (int)child);
+    const char *const holder = kept_text("process %d ", (int)child);
     expect_said(&r, IN "/m");
     expect_said(&r, holder);
     bench_exits(6, NULL, LINE "--force --isolate none");

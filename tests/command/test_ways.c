@@ -166,13 +166,12 @@ Test(ways, a_row_is_run_again_by_its_id)
                               "--mem 9 --gate gru,output --clip 3 --pin none --seed 5");
     const struct latency_row *was = must_rows("r/latest", TABLE_LATENCY, 3);
     const char *const first = was->run_id;
-    char id[TEXT_SIZE];
 
     for (int i = 0; i < 3; i++, was++) { /* the latest run changes, the rows are still found */
         r = must_bench("rerun %.10s -q --out r --max-time 0.003 --min-samples 3 --warmup-ms 0 "
                        "--block-ms 0.5 --columns case_id,status",
                        was->case_id);
-        snprintf(id, sizeof(id), "%.20s,ok\n", was->case_id);
+        const char *const id = kept_text("%.20s,ok\n", was->case_id);
         cr_expect(strstr(r.out.data, id), "%s: %s", was->repro, r.out.data);
         const struct latency_row *const is = must_rows("r/latest", TABLE_LATENCY, 1);
         cr_expect_str_eq(is->repro, was->repro);

@@ -8,18 +8,15 @@ TestSuite(widths, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 static void run_words(void *arg)
 {
-    char line[FILE_PATH + 256];
-
-    snprintf(line, sizeof(line), "exec \"$BENCH\" %s", (const char *)arg);
-    execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+    execl("/bin/sh", "sh", "-c", kept_text("exec \"$BENCH\" %s", (const char *)arg), (char *)NULL);
     _exit(99);
 }
 
 static struct view v; /* of the last */
 
-static void expect_fits(char *words)
+static void expect_fits(const char *words)
 {
-    watch(&v, ON_STDOUT, 80, run_words, words);
+    watch(&v, ON_STDOUT, 80, run_words, (void *)words);
     cr_expect_eq(v.code, 0, "%s: %s%s", words, v.screen, v.file);
     cr_expect_leq(widest(v.screen), 80, "%s: %s", words, v.screen);
 }
@@ -43,12 +40,10 @@ Test(widths, help_fits)
 {
     static const char *const pages[] = {"--help",      "sweep --help", "train --help",
                                         "gate --help", "plot --help",  "study --help"};
-    char words[64];
 
     for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
-        snprintf(words, sizeof(words), "%s", pages[i]);
-        watch(&v, ON_STDOUT, 60, run_words, words);
-        cr_expect_leq(widest(v.screen), 60, "%s: %s", words, v.screen);
+        watch(&v, ON_STDOUT, 60, run_words, (void *)pages[i]);
+        cr_expect_leq(widest(v.screen), 60, "%s: %s", pages[i], v.screen);
         HAS(v.screen, "Usage: bench");
     }
 }
@@ -92,11 +87,10 @@ Test(widths, a_diagnosis_fits)
 Test(widths, a_study_fits)
 {
     char *const study = kept(realpath("results/reference/recipes", NULL));
-    char words[FILE_PATH + 32];
 
     cr_assert(study);
-    snprintf(words, sizeof(words), "study %s", study);
-    watch(&v, ON_STDOUT, 60, run_words, words);
+    const char *const words = kept_text("study %s", study);
+    watch(&v, ON_STDOUT, 60, run_words, (void *)words);
     cr_expect_leq(widest(v.screen), 60, "%s", v.screen);
     expect_fits(words);
     HAS(v.screen, " test_nats ", " diff_nats ", " verdict");
@@ -108,12 +102,9 @@ Test(widths, a_study_fits)
 Test(widths, scores_fit)
 {
     char *const model = kept(realpath("results/models/xl.safetensors", NULL));
-    char words[FILE_PATH + 128];
 
     cr_assert(model);
-    snprintf(words, sizeof(words), "eval --ckpt %s --mem 0,64 --bytes 2Ki --threads 1 --out r",
-             model);
-    expect_fits(words);
+    expect_fits(kept_text("eval --ckpt %s --mem 0,64 --bytes 2Ki --threads 1 --out r", model));
     HAS(v.screen, " bits/symbol ", " floor ppl/symbol ");
     cr_expect_eq(count_in(v.screen, "\n"), 4, "two lengths of context: %s", v.screen);
 }

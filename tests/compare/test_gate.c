@@ -150,14 +150,10 @@ static void write_program(const char *name, const char *python)
 /* Exactly repeating times: every call takes `ns`, nothing is disturbed. */
 static void write_clock(const char *name, double ns, const char *more)
 {
-    char python[512];
-
-    snprintf(python, sizeof(python),
-             "    if w[0] == 'block' or w[0] == 'sample':\n"
-             "        w[1] = w[2] = str(float(w[1]) * 0 + %.17g)\n"
-             "        w[3] = '0'\n%s",
-             ns, more);
-    write_program(name, python);
+    write_program(name, kept_text("    if w[0] == 'block' or w[0] == 'sample':\n"
+                                  "        w[1] = w[2] = str(float(w[1]) * 0 + %.17g)\n"
+                                  "        w[3] = '0'\n%s",
+                                  ns, more));
 }
 
 Test(gate, of_a_program_with_itself)
@@ -172,11 +168,10 @@ Test(gate, of_a_program_with_itself)
 /* A path says little on another machine: what each program is stands beside it. */
 Test(gate, summary_names_both_programs)
 {
-    char is[160];
     struct ran r =
         run_shell("\"$BENCH\" gate --exec old=\"$BENCH\" --summary s.md -q " ONE_CASE "; cat s.md");
 
-    snprintf(is, sizeof(is), "bench` bench %s (%s", build_version, build_commit);
+    const char *const is = kept_text("bench` bench %s (%s", build_version, build_commit);
     const char *const first = strstr(r.out.data, is);
     cr_assert(first, "no %s in %s", is, r.out.data);
     cr_expect(strstr(first + 1, is), "%s", first);

@@ -21,9 +21,8 @@ Test(merge, shards_are_the_plan)
     for (int n = 1; n <= 9; n += n < 4 ? 1 : 5) {
         int *owner = room((size_t)whole.n, sizeof(*owner)), cases = 0, groups = 0;
         for (int i = 1; i <= n; i++) {
-            char line[256];
             int last = -1;
-            snprintf(line, sizeof(line), "%s --shard %d/%d", AXES + strlen("bench "), i, n);
+            const char *const line = kept_text("%s --shard %d/%d", AXES + strlen("bench "), i, n);
             struct plan part = planned("%s", line);
             for (int k = 0; k < part.n; k++) {
                 int at = 0;

@@ -146,8 +146,7 @@ static void expect_verdict(const char *const status[], int64_t exit_code, const 
 
     struct rundir dir = made_open("abcdef1");
     for (int i = 0; status[i]; i++) {
-        char id[17];
-        snprintf(id, sizeof(id), "%016x", 0xaa + i);
+        const char *const id = kept_text("%016x", 0xaa + i);
         made_row(&dir, &(struct made_case){"xl", "ref", id, 8, 1500}, "host", status[i], "", 1);
     }
     MUST(rundir_close(&dir, &failure));

@@ -20,13 +20,11 @@ static struct ran exported(const char *to)
 /* The name says which row it is, and what it is of if that is no time. */
 static void expect_name(const char *name, int i, const char *what)
 {
-    char want[LINE_SIZE];
-
     cr_assert(i >= 0 && i < MANY, "%s", name);
     const struct many_row r = many_row(i);
-    snprintf(want, sizeof(want), "%s layer seq=%d mem=%d%s%s %s%s", r.is.variant, r.is.seq, r.mem,
-             r.batch > 1 ? " batch=4" : "", r.threads > 1 ? " threads=2" : "", r.is.backend, what);
-    cr_expect_str_eq(name, want);
+    cr_expect_str_eq(name, kept_text("%s layer seq=%d mem=%d%s%s %s%s", r.is.variant, r.is.seq,
+                                     r.mem, r.batch > 1 ? " batch=4" : "",
+                                     r.threads > 1 ? " threads=2" : "", r.is.backend, what));
 }
 
 Test(export_axes, one_document)
@@ -106,11 +104,10 @@ static void expect_metric(char *line)
     const double seconds = strtod(strrchr(line, ' '), NULL);
     char *const name = strstr(line, "case=\"") + strlen("case=\"");
     const int i = many_of_ns(round(seconds * 1e9));
-    char label[64];
 
     cr_assert(i >= 0, "%s", line);
-    snprintf(label, sizeof(label), "variant=\"%s\",backend=\"%s\"", many_row(i).is.variant,
-             many_row(i).is.backend);
+    const char *const label =
+        kept_text("variant=\"%s\",backend=\"%s\"", many_row(i).is.variant, many_row(i).is.backend);
     cr_expect(strstr(line, label), "%s: row %d", line, i);
     name[strcspn(name, "\"")] = '\0';
     expect_name(name, i, "");

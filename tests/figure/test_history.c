@@ -112,10 +112,7 @@ enum { DAYS = 12, OWN = DAYS / 2 };
 /* A case on this host, on day i + 1. */
 static void make_day(struct plot_data *run, int i, const char *host, double ns)
 {
-    char commit[16];
-
-    snprintf(commit, sizeof(commit), "aaa%d", i);
-    struct rundir r = made_open(commit);
+    struct rundir r = made_open(kept_text("aaa%d", i));
     struct key_row k = key_of(&r, variants[0]->name, "one", 32, 0);
     text_put(k.host_id, TEXT_SIZE, host);
     put_latency(&r, &k, ns, 1, 1);

@@ -32,9 +32,7 @@ static void make_run(void)
 /* The address of a table's link, as text that ends at its quote. Free it. */
 static char *link_of(const char *page, const char *file)
 {
-    char begin[64];
-
-    snprintf(begin, sizeof(begin), "-%s\" href=\"data:text/csv;charset=utf-8,", file);
+    const char *const begin = kept_text("-%s\" href=\"data:text/csv;charset=utf-8,", file);
     cr_assert_eq(count_in(page, begin), 1, "%s", file);
     const char *const from = strstr(page, begin) + strlen(begin);
     return kept(strndup(from, strcspn(from, "\"")));

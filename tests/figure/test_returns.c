@@ -39,7 +39,6 @@ static void add(struct study_row *all, size_t *n, const char *contender, const c
 static void put_curve(const struct study_row *r, double from)
 {
     struct train_row row[3];
-    char name[LINE_SIZE + 16];
 
     for (int i = 0; i < 3; i++) {
         row[i] = train_row_empty();
@@ -48,8 +47,7 @@ static void put_curve(const struct study_row *r, double from)
         row[i].valid_return =
             i == 1 && from != 3 ? NAN : from + 0.25 * i; /* one more in one curve */
     }
-    snprintf(name, sizeof(name), "%s.train.csv", r->checkpoint);
-    made_table(in_folder(name), TABLE_TRAIN, row, 3);
+    made_table(in_folder(kept_text("%s.train.csv", r->checkpoint)), TABLE_TRAIN, row, 3);
 }
 
 static void add_curve(struct study_row *all, size_t *n, const char *contender, const char *task,

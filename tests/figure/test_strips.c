@@ -10,8 +10,7 @@ static void make_cases(struct rundir *r, int n, bool with_samples)
 {
     *r = made_open("aaaa");
     for (int i = 0; i < n; i++) {
-        char id[16];
-        snprintf(id, sizeof(id), "case%02d", i);
+        const char *const id = kept_text("case%02d", i);
         const struct made_case c = {variants[0]->name, "one", id, 8 + i, 100.0 * (i + 1)};
         made_row(r, &c, "host", "ok", "", 1);
         for (int k = 0; k < 4 && with_samples; k++)
@@ -56,8 +55,7 @@ Test(plot_strips, titles_say_what_differs)
     struct plot p = plot_of(&r, "samples");
     cr_assert_eq(p.columns.n, 4);
     for (int i = 0; i < 4; i++) {
-        char title[PLOT_TEXT];
-        snprintf(title, sizeof(title), "%s seq %d one", variants[i / 2]->name, 8 << i % 2);
+        const char *const title = kept_text("%s seq %d one", variants[i / 2]->name, 8 << i % 2);
         cr_expect_str_eq(p.columns.v[i].text, title);
     }
 }

@@ -13,7 +13,6 @@ static void put_training(struct study_row *r, const char *contender, const char 
                          const char *unit, double loss)
 {
     struct train_row row[STEPS];
-    char name[LINE_SIZE + 16];
 
     *r = study_row_empty();
     text_put(r->status, TEXT_SIZE, "ok");
@@ -32,8 +31,7 @@ static void put_training(struct study_row *r, const char *contender, const char 
         row[i].loss_nats = loss - 0.1 * i;
         row[i].valid_nats = i == STEPS - 1 ? loss + 1 : NAN;
     }
-    snprintf(name, sizeof(name), "%s.train.csv", r->checkpoint);
-    made_table(in_folder(name), TABLE_TRAIN, row, STEPS);
+    made_table(in_folder(kept_text("%s.train.csv", r->checkpoint)), TABLE_TRAIN, row, STEPS);
 }
 
 /* Two contenders of two seeds, whose losses are 1 and 3, and 5 and 5.5; one tried another rate. */

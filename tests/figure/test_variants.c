@@ -57,8 +57,7 @@ Test(plot_variants, bars_are_in_order_of_time_on_the_fastest_backend)
     HAS(PRINTED(f, plot_print_csv(f, &p)), "\n0,1,"); /* two abreast */
     const int layer = strcmp(p.columns.v[0].text, "layer") != 0;
     const struct plot_point *const first = bar(&p, layer, 0), *const second = bar(&p, layer, 1);
-    char label[PLOT_TEXT];
-    snprintf(label, sizeof(label), "%s one", variants[1]->name);
+    const char *const label = kept_text("%s one", variants[1]->name);
     cr_expect_str_eq(first->label, label, "backends differ");
     cr_expect_eq(first->y, 100);
     cr_expect_float_eq(first->low, 90, 1e-9);
@@ -100,8 +99,7 @@ Test(plot_variants, many_shapes_are_refused_with_the_remedy)
     struct rundir r = made_open("aaaa");
     for (int i = 0; i < 14; i++) {
         struct made_case c = {variants[i % 2]->name, "one", "", 8 << i / 2, 100.0 + i};
-        char id[16];
-        snprintf(id, sizeof(id), "case%d", i);
+        const char *const id = kept_text("case%d", i);
         c.id = id;
         made_row(&r, &c, "host", "ok", "", 1);
     }

@@ -8,12 +8,9 @@ TestSuite(energy, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 static void put(const char *zone, const char *file, const char *text)
 {
-    char command[3 * FILE_PATH], path[FILE_PATH];
-
-    snprintf(path, sizeof(path), "sys/class/powercap/%s", zone);
-    const char *const whole = in_folder(path);
-    snprintf(command, sizeof(command), "mkdir -p '%s' && printf '%s\\n' >'%s/%s'", whole, text,
-             whole, file);
+    const char *const whole = in_folder(kept_text("sys/class/powercap/%s", zone));
+    const char *const command =
+        kept_text("mkdir -p '%s' && printf '%s\\n' >'%s/%s'", whole, text, whole, file);
     cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
 }
 

@@ -136,8 +136,7 @@ Test(env, facts_of_this_machine)
     cr_expect(!strchr(f.row.kernel_options, '\n') && !strchr(f.row.clock_source, '\n'));
     cr_expect(!f.row.mitigations[0] || strchr(f.row.mitigations, '='), "%s", f.row.mitigations);
 #ifdef __GLIBC__
-    char libc[sizeof(f.row.libc)];
-    snprintf(libc, sizeof(libc), "glibc %s", gnu_get_libc_version());
+    const char *const libc = kept_text("glibc %s", gnu_get_libc_version());
     cr_expect_str_eq(f.row.libc, libc);
 #endif
 }

@@ -22,11 +22,10 @@ Test(pin, names_the_cpus_of_its_threads)
     char all[256];
     const struct topo_cpu *const cpu = topo_cpus(topo, &n);
     int cpus[2] = {cpu[0].cpu, cpu[n - 1].cpu};
-    char policy[32];
 
     n = n > 1 ? 2 : 1;
     topo_format_cpus(cpus, n, all, sizeof(all));
-    snprintf(policy, sizeof(policy), n > 1 ? "%d,%d" : "%d", cpus[n - 1], cpus[0]);
+    const char *const policy = kept_text(n > 1 ? "%d,%d" : "%d", cpus[n - 1], cpus[0]);
     MUST(pin_team(&team, topo, policy, n, &failure));
     cr_expect_eq(team.seen, n);
     cr_expect_eq(team.first_cpu, cpus[n - 1], "the first thread is on the first CPU of the list");

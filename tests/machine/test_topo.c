@@ -59,9 +59,8 @@ Test(topo, facts)
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
         const char *const of = shapes[i].synthetic;
         struct topo_facts f;
-        char all[16];
         topo_facts(machine(of), &f);
-        snprintf(all, sizeof(all), shapes[i].cpus > 1 ? "0-%d" : "%d", shapes[i].cpus - 1);
+        const char *const all = kept_text(shapes[i].cpus > 1 ? "0-%d" : "%d", shapes[i].cpus - 1);
         NUMBERS_OF(of, {f.packages, shapes[i].packages}, {f.numa_nodes, shapes[i].nodes},
                    {f.cores, shapes[i].cores}, {f.cpus, shapes[i].cpus},
                    {f.allowed_cores, shapes[i].cores}, {f.allowed_cpus, shapes[i].cpus},
@@ -207,7 +206,6 @@ Test(topo, respects_affinity)
     struct topo_facts all, one;
     int n, got[2];
     const int last = (topo_cpus(t, &n))[n - 1].cpu;
-    char name[16];
     cpu_set_t set;
 
     topo_facts(t, &all);
@@ -216,7 +214,7 @@ Test(topo, respects_affinity)
     cr_assert_eq(sched_setaffinity(0, sizeof(set), &set), 0);
     t = machine(NULL);
     topo_facts(t, &one);
-    snprintf(name, sizeof(name), "%d", last);
+    const char *const name = kept_text("%d", last);
     NUMBERS({one.allowed_cpus, 1}, {one.allowed_cores, 1});
     cr_expect_eq(one.cpus, all.cpus, "what exists does not depend on what is allowed");
     cr_expect_str_eq(one.cpuset, name);
@@ -283,13 +281,12 @@ Test(topo, every_thread_runs_where_it_was_put)
 Test(topo, sees_past_an_openmp_binding, .timeout = 240)
 {
     struct topo_facts f;
-    char expected[64];
 
 #ifdef __clang__
     cr_skip_test("LLVM's OpenMP hides the affinity that it was started with");
 #endif
     topo_facts(machine(NULL), &f);
-    snprintf(expected, sizeof(expected), "\nallowed_cpus,%d,\n", f.allowed_cpus);
+    const char *const expected = kept_text("\nallowed_cpus,%d,\n", f.allowed_cpus);
     struct ran r = must_shell("OMP_PROC_BIND=true \"$BENCH\" topo --format csv");
     HAS(r.out.data, expected);
 }

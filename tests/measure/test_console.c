@@ -148,10 +148,9 @@ Test(screen, tokens_per_second_stay)
     static const char *const names[] = {"--variant xl ", "--variant rope --norm pre,post "
                                                          "--ffn gelu_tanh,relu "};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        char line[200];
-        snprintf(line, sizeof(line),
-                 "%s--backend ref --seq 4 --mem 512 --mem-kind hidden --threads 1 --color never",
-                 names[i]);
+        const char *const line = kept_text(
+            "%s--backend ref --seq 4 --mem 512 --mem-kind hidden --threads 1 --color never",
+            names[i]);
         watch_rows(ON_STDOUT, 80, (struct scene){.line = line});
         HAS(v.screen, " tok/s");
         cr_expect_gt(count_in(v.screen, " 42 400"), 0, "%s", v.screen);
@@ -294,11 +293,10 @@ Test(screen, a_log_of_both_streams_has_each_row_once)
                                                                               " 3.020 ",
                                                                               ":3020000,"};
     for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
-        char line[300];
-        snprintf(line, sizeof(line),
-                 "--variant xl --workload layer --backend ref --seq 4,8 --mem 0 --threads 1 "
-                 "--progress plain --color never --format %s",
-                 formats[i]);
+        const char *const line =
+            kept_text("--variant xl --workload layer --backend ref --seq 4,8 --mem 0 --threads 1 "
+                      "--progress plain --color never --format %s",
+                      formats[i]);
         watch_rows(0, 0, (struct scene){.line = line});
         SHOWN(v.file, {"/2] xl", 0}, {medians[i], 2}, {" 412.3 |", i == 2 ? 2 : 0});
         watch_rows(ON_STDOUT, 100, (struct scene){.line = line});
@@ -376,10 +374,7 @@ static struct plain plain_lines[] = {
 /* A line per case, nothing rewritten. */
 TEST_EACH(struct plain *p, screen, plain_progress, EVERY(plain_lines), .timeout = 240)
 {
-    char line[600];
-
-    snprintf(line, sizeof(line), "export A=1 %s; " TWO_CASES " %s", p->before, p->options);
-    watch_shell(ON_STDERR, 80, line);
+    watch_shell(ON_STDERR, 80, kept_text("export A=1 %s; " TWO_CASES " %s", p->before, p->options));
     SHOWN(v.screen, {"\033", 0}, {"\r", 0}, {"/2] xl attn seq=", p->lines});
 }
 

@@ -106,12 +106,11 @@ Test(estimate, long_calls_take_their_time)
     int longer = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
-        char line[256];
         struct estimate t;
-        snprintf(line, sizeof(line),
-                 "--variant xl --workload attn --backend ref --mem 0 --threads 1 --max-time 1 "
-                 "--warmup-ms 0 --batch 16 --seq %s",
-                 lengths[i]);
+        const char *const line =
+            kept_text("--variant xl --workload attn --backend ref --mem 0 --threads 1 --max-time 1 "
+                      "--warmup-ms 0 --batch 16 --seq %s",
+                      lengths[i]);
         struct plan p = estimate_line(&t, line, never, NULL);
         cr_assert_eq(p.n, 1);
         run[i] = t.cases[0].run;

@@ -30,13 +30,11 @@ struct crew {
 
 static void gather_crew(struct crew *c, const char *names, bool with_ref)
 {
-    char line[300];
-
     *c = (struct crew){.memory_bytes = 1e12, .patience_s = 10, .with_ref = with_ref};
-    snprintf(line, sizeof(line),
-             "--variant %s --backend ref --seq 8 --mem 0 --max-time 0.003 --min-samples 3 "
-             "--warmup-ms 0 --block-ms 1 --threads 1",
-             names);
+    const char *const line =
+        kept_text("--variant %s --backend ref --seq 8 --mem 0 --max-time 0.003 --min-samples 3 "
+                  "--warmup-ms 0 --block-ms 1 --threads 1",
+                  names);
     must_plan(&c->plan, &c->opt, line);
     cr_assert_eq(options_parse_line(&c->preset, "", &failure), OK);
     for (int i = 0; i < c->plan.n; i++) {
@@ -163,13 +161,11 @@ static struct manner manners[] = {
 TEST_EACH(struct manner *m, group, one_bad_child, EVERY(manners), .timeout = 240)
 {
     struct crew c;
-    char plan[64];
 
     gather_crew(&c, "shaw,xl", true);
     c.memory_bytes = 1e6;
     c.patience_s = m->status == ROW_TIMEOUT ? 1 : 20;
-    snprintf(plan, sizeof(plan), "xl/avx2=%s", m->word);
-    cr_assert_eq(run_crew(&c, plan), OK);
+    cr_assert_eq(run_crew(&c, kept_text("xl/avx2=%s", m->word)), OK);
     const struct result *r = result_of(&c, "xl", "avx2");
     expect_row(r, m->status, m->detail);
     cr_expect_eq(r->n > 0, m->timed, "%s: %d samples", m->word, r->n);

@@ -194,20 +194,18 @@ static void expect_agreement(uint64_t seed, int shapes, int of_each, enum machin
 {
     struct dice d = {seed, rng_stream("test.clock"), 0};
     struct truth t = {.shapes = shapes, .of_each = of_each};
-    char which[64];
 
     make_truth(&t, &d);
     struct run run = make_run(&t, machine, &d);
     for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++) {
         struct rankings r;
-        snprintf(which, sizeof(which), "%s, seed %d, %d shapes, %d backends, by %s",
-                 machine_name[machine], (int)seed, shapes, of_each,
-                 what == RANKED_VARIANTS ? "variant" : "backend");
+        const char *const which =
+            kept_text("%s, seed %d, %d shapes, %d backends, by %s", machine_name[machine],
+                      (int)seed, shapes, of_each, what == RANKED_VARIANTS ? "variant" : "backend");
         r = ranked(&run, what);
         cr_assert_eq(r.n, what == RANKED_VARIANTS || of_each > 1);
-        if (r.n == 0) {
+        if (r.n == 0)
             continue;
-        }
         for (int s = 0; s < r.v[0].shapes; s++)
             expect_shape(&t, &r.v[0], s, what, which);
         cr_expect_eq(any_cpu(&r.v[0]), machine != QUIET, "%s", which);

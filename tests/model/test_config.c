@@ -129,12 +129,11 @@ Test(config, sinusoids_need_an_even_width)
 {
     for (int i = 0; variants[i]; i++) {
         struct config c = of(variants[i]->name);
-        char text[128];
         c.D = 47;
         c.lsra.heads = c.lsra.split ? 1 : 0; /* groups of one width */
         config_numbers_reset(&c);
-        snprintf(text, sizeof(text), "%s: --d-model 47 is odd  -> sinusoids come in pairs, give 48",
-                 c.variant->name);
+        const char *const text = kept_text(
+            "%s: --d-model 47 is odd  -> sinusoids come in pairs, give 48", c.variant->name);
         if (c.pos->sinusoids || c.steps)
             REFUSED(config_check(&c, &failure), E_USAGE, text);
         else if (!strchr(c.subs, 'l')) /* whose parts divide the width it has by default */

@@ -98,10 +98,7 @@ static double curve(enum act_kind kind, double x)
 
 static const struct param *named(const struct map_case *t, const char *stage, const char *what)
 {
-    char name[64];
-
-    snprintf(name, sizeof(name), "dextra.%s.%s", stage, what);
-    return params_find(&t->p, name);
+    return params_find(&t->p, kept_text("dextra.%s.%s", stage, what));
 }
 
 /* y [n] of one transform: parts, their products, the shuffle, the norm of each new group. */
@@ -144,7 +141,6 @@ static void by_hand(const struct map_case *t, int row, float *out)
     const struct config *c = t->c;
     double x[WIDEST], in[2 * WIDEST], y[WIDEST], next[WIDEST];
     int n_x = c->D, n_y = 0;
-    char name[32];
 
     to_doubles(x, t->x + row * c->D, c->D);
     if ((dextra_of(c)->form == DEXTRA_CODE)) {
@@ -152,7 +148,7 @@ static void by_hand(const struct map_case *t, int row, float *out)
         memcpy(x, next, sizeof(x));
     }
     for (int i = 0; i < dextra_of(c)->depth[0]; i++) {
-        snprintf(name, sizeof(name), "glt.%d", i);
+        const char *const name = kept_text("glt.%d", i);
         mix(in, x, n_x, y, n_y, named(t, name, "weight")->shape[0]);
         n_y = transform(t, name, in, next,
                         !(dextra_of(c)->form == DEXTRA_CODE) && i == dextra_of(c)->depth[0] - 1);

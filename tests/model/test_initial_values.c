@@ -9,9 +9,7 @@ enum { D = 24, H = 4, DH = 6, N = 3 };
 /* Tensor `name` of a layer, at place i, in double. */
 static double value(const struct model *m, int layer, const char *name, int i)
 {
-    char full[64];
-
-    snprintf(full, sizeof(full), "layers.%d.%s", layer, name);
+    const char *const full = kept_text("layers.%d.%s", layer, name);
     const struct param *const p = params_find(&m->lm.params, full);
     cr_assert(p && (size_t)i < p->n, "no %s", full);
     return (double)p->data[i];

@@ -59,7 +59,6 @@ static int without_each(const struct needs *own, const void *at, const struct ne
     cr_assert(own->size <= sizeof(copy));
     for (const struct needed *row = own->field; row->field; row++) {
         struct err e = {""};
-        char says[128];
         memcpy(copy, at, own->size);
         if (!asks(row, copy) || !is_set(copy, row->at))
             continue;
@@ -68,7 +67,7 @@ static int without_each(const struct needs *own, const void *at, const struct ne
             continue;
         if (to)
             memcpy(of + to->at.at, &pointer, sizeof(pointer));
-        snprintf(says, sizeof(says), "%s foo has no %s  -> ", own->noun, row->field);
+        const char *const says = kept_text("%s foo has no %s  -> ", own->noun, row->field);
         cr_expect_eq(registry_lacks(outer ? outer : own, "foo", outer ? of : copy, &e),
                      E_UNSUPPORTED, "no refusal: %s", says);
         cr_expect(strncmp(e.msg, says, strlen(says)) == 0, "%s, not: %s", says, e.msg);
@@ -155,9 +154,8 @@ Test(registry, parts_of_a_variant_are_in_lists)
     v[4].qkv_map = &map;
     v[5].mem = &mem;
     v[6].attn_extra = &pos;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
         REFUSED(registry_parts(&v[i], &failure), E_UNSUPPORTED, "variant gla: its .", words[i]);
-    }
     cr_expect_eq(registry_parts(&v[7], &failure), OK, "%s", failure.msg);
 }
 

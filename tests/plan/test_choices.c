@@ -200,9 +200,8 @@ static void expect_found(const char *name, const char *value, const struct bench
                          const struct latency_row *row)
 {
     for (int negate = 0; negate < 2; negate++) {
-        char text[CHOICE_TEXT + 32];
         struct filter f;
-        snprintf(text, sizeof(text), "%s%s:%s", negate ? "!" : "", name, value);
+        const char *const text = kept_text("%s%s:%s", negate ? "!" : "", name, value);
         MUST(filter_parse(&f, text, &failure));
         cr_expect_eq(filter_match(&f, c), !negate, "%s of %s", text, c->repro);
         cr_expect_eq(filter_match_row(&f, &tables[TABLE_LATENCY], row), !negate, "%s of %s", text,

@@ -2,8 +2,7 @@
  *
  * Where the context of a case is, where nothing says so. */
 #include "tests/support/command_line.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/failure.h"
 
 /* What --mem-kind auto means: inference holds its context as a deployment does, training as it must. */
 Test(contexts, auto_is_how_a_model_is_deployed)
@@ -44,9 +43,8 @@ Test(contexts, auto_is_how_a_model_is_deployed)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[128];
-        snprintf(line, sizeof(line), "-b ref --seq 8 --mem 4 -V %s %s", cases[i].variant,
-                 cases[i].how);
+        const char *const line =
+            kept_text("-b ref --seq 8 --mem 4 -V %s %s", cases[i].variant, cases[i].how);
         struct plan p = planned("%s", line);
         cr_expect_eq(p.n, 1, "%s", line);
         cr_expect_eq(p.cases[0].mem_kind, cases[i].kind, "%s: %s", line,

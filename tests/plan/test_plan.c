@@ -105,14 +105,13 @@ Test(plan, families)
     int all = 0;
 
     for (enum family f = 0; f < FAMILY_COUNT; f++) {
-        char line[256];
         int n = 0;
         for (int v = 0; variants[v]; v++)
             n += variant_family(v) == f;
         cr_expect_gt(n, 0, "no variant is in %s", family_name[f]);
         all += n;
-        snprintf(line, sizeof(line), "-b ref -w layer --seq 8 --mem 0 -V family:%s",
-                 family_name[f]);
+        const char *const line =
+            kept_text("-b ref -w layer --seq 8 --mem 0 -V family:%s", family_name[f]);
         struct plan p = planned("%s", line);
         for (int i = 0; i < p.n; i++) {
             int v = 0;
@@ -285,8 +284,7 @@ Test(plan, unsupported_cases_say_why)
     static const enum mem_kind kind[] = {MEM_NONE, MEM_KV, MEM_RECOMPUTE, MEM_HIDDEN};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        char line[160];
-        snprintf(line, sizeof(line), "-b ref --seq 8 --mem 4 %s", lines[i]);
+        const char *const line = kept_text("-b ref --seq 8 --mem 4 %s", lines[i]);
         struct plan p = planned("%s", line);
         cr_assert_eq(p.n, 2, "%s", line);
         cr_expect_str_eq(p.cases[0].variant->name, first[i]);
@@ -434,9 +432,8 @@ Test(plan, a_named_backend_must_be_usable)
     for (int i = 0; backends[i]; i++) {
         struct plan p;
         struct err e, why;
-        char line[64];
         const enum status usable = backend_usable(backends[i], &why);
-        snprintf(line, sizeof(line), "-V xl --backend %s", backends[i]->name);
+        const char *const line = kept_text("-V xl --backend %s", backends[i]->name);
         cr_expect_eq(try_plan(&p, line, &e), usable, "%s", line);
         if (usable != OK)
             cr_expect_str_eq(e.msg, why.msg);

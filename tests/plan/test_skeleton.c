@@ -68,9 +68,8 @@ Test(skeleton, all_variants_have_one)
             const struct config own = model_of_line(variants[i]->name);
             const bool controlled = variants[i]->control;
             const struct config control = controlled ? control_config(&own, 4) : own;
-            char line[128];
-            snprintf(line, sizeof(line), "%s --skeleton %s", variants[i]->name,
-                     skeleton_name[kind]);
+            const char *const line =
+                kept_text("%s --skeleton %s", variants[i]->name, skeleton_name[kind]);
             const struct config c = model_of_line(line),
                                 like = model_of_line(kind == SKELETON_POST ? "xl --skeleton post"
                                                                            : "xl --skeleton llama");

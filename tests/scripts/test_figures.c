@@ -61,9 +61,7 @@ Test(figures, the_same_rows_give_the_same_bytes)
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
         struct bytes svg[2];
         for (int k = 0; k < 2; k++) {
-            char name[16];
-            snprintf(name, sizeof(name), "%d.svg", k);
-            const char *const path = in_folder(name);
+            const char *const path = in_folder(kept_text("%d.svg", k));
             must_shell(
                 "cd $SRC; scripts/figures.py --bench \"$BENCH\" --into %s results/reference/%s",
                 path, some[i]);

@@ -100,7 +100,6 @@ Test(gate_script, the_action)
         {"/bin/true", "", "false", "--variant xl", 7, "", "old is not a bench"},
         {"nope", "", "false", "", 2, "", "no commit nope"},
     };
-    char line[32];
 
     make_repository();
     for (size_t i = 0; i < ARRAY_LEN(step); i++) {
@@ -114,7 +113,7 @@ Test(gate_script, the_action)
             step[i].old, step[i].new, step[i].plain, step[i].args);
         cr_expect(strstr(r.out.data, step[i].prints), "%zu: %s", i, r.out.data);
         const struct ran left = run_shell("tail -n 1 output; grep -c '^## bench gate' summary");
-        snprintf(line, sizeof(line), "code=%d\n", step[i].code);
+        const char *const line = kept_text("code=%d\n", step[i].code);
         cr_expect(strstr(left.out.data, line), "%zu: %s", i, left.out.data);
         cr_expect(i > 0 || strstr(left.out.data, "\n1\n"), "%s", left.out.data);
     }

@@ -37,10 +37,7 @@ static char *table_of(char *text, const char *heading)
 
 static bool in_code(const char *table, const char *name)
 {
-    char code[64];
-
-    snprintf(code, sizeof(code), "`%s`", name);
-    return strstr(table, code) != NULL;
+    return strstr(table, kept_text("`%s`", name)) != NULL;
 }
 
 Test(pages, generated_parts)
@@ -63,8 +60,7 @@ Test(pages, table_of_commands)
     char *const table = table_of(text.data, "| command | does |");
 
     for (int c = 0; c < COMMAND_COUNT; c++) {
-        char called[48];
-        snprintf(called, sizeof(called), "bench %s", command_specs[c].name);
+        const char *const called = kept_text("bench %s", command_specs[c].name);
         const bool sweep = c == CMD_SWEEP && strstr(table, "`bench [sweep]`");
         if (command_specs[c].doc)
             cr_expect(sweep || strstr(table, called) || in_code(table, command_specs[c].name),

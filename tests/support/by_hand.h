@@ -239,12 +239,9 @@ static inline void join(const struct layer *t, const char *at, double *x, double
 /* x, of which the wiring adds omega x to f: `ln` with its own name in place of "ln". */
 static inline void weigh(const struct layer *y, const char *ln, double *x, int rows)
 {
-    char name[16];
-
     if (y->c->wiring != WIRING_ADMIN)
         return;
-    snprintf(name, sizeof(name), "omega%s", ln + strlen("ln"));
-    const float *const omega = tensor(y, name);
+    const float *const omega = tensor(y, kept_text("omega%s", ln + strlen("ln")));
     for (int i = 0; i < rows * y->c->D; i++)
         x[i] *= (double)omega[i % y->c->D];
 }
@@ -257,12 +254,9 @@ static inline double factor(const struct layer *y, double h)
 /* f if the wiring norms it, by `ln`_out. */
 static inline double *outgoing(const struct layer *y, const char *ln, double *f, int rows)
 {
-    char name[16];
-
     if (!wiring_norms_output(y->c->wiring))
         return f;
-    snprintf(name, sizeof(name), "%s_out", ln);
-    return norm(y, name, f, rows);
+    return norm(y, kept_text("%s_out", ln), f, rows);
 }
 
 /* The norm `ln` of x if the wiring has it after the sum. */

@@ -65,10 +65,9 @@ struct config model_of_line(const char *line)
     const struct variant *chosen[MAX_LOOKUP];
     struct config c;
     struct options o;
-    char words[256];
     int n = 0;
 
-    snprintf(words, sizeof(words), "-V %s", line);
+    const char *const words = kept_text("-V %s", line);
     forget_settings();
     cr_assert_eq(parse_words(&o, words, &failure), OK, "%s: %s", line, failure.msg);
     cr_assert_eq(lookup_variants(chosen, &n, &o, &failure), OK, "%s: %s", line, failure.msg);

@@ -17,11 +17,9 @@ static inline const char *published_path(const char *file)
 {
     static char path[2][FILE_PATH];
     static int turn;
-    char name[256];
 
     turn = !turn;
-    snprintf(name, sizeof(name), "model%s%s", *file ? "/" : "", file);
-    folder_path(path[turn], name);
+    folder_path(path[turn], kept_text("model%s%s", *file ? "/" : "", file));
     return path[turn];
 }
 
@@ -33,10 +31,8 @@ static inline void published_remove(const char *file)
 /* Begin anew with a copy of this one. */
 static inline void published_copy(const char *base)
 {
-    char command[512];
-
-    snprintf(command, sizeof(command), "rm -rf '%s' && cp -r %s/%s '%s'", published_path(""),
-             PUBLISHED, base, published_path(""));
+    const char *const command = kept_text("rm -rf '%s' && cp -r %s/%s '%s'", published_path(""),
+                                          PUBLISHED, base, published_path(""));
     cr_assert_eq(system(command), 0, "%s", command); // NOLINT: a folder of our own
 }
 

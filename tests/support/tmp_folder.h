@@ -26,9 +26,7 @@ static inline void folder_make(void)
 
 static inline void folder_remove(void)
 {
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-    cr_assert_eq(system(command), 0); // NOLINT: a folder of our own
+    cr_assert_eq(system(kept_text("rm -rf '%s'", folder)), 0); // NOLINT: a folder of our own
 }
 
 static inline void folder_path(char path[FILE_PATH], const char *name)

@@ -82,13 +82,11 @@ Test(csv_read, faults_are_named_with_file_and_line)
     expect_bad_edit("bench-latency/" SCHEMA_VERSION, "",
                     " has schema \"\", not bench-latency/" SCHEMA_VERSION);
     for (int more = -1; more <= 1; more += 2) {
-        char wanted[64];
-        snprintf(wanted, sizeof(wanted), " line 2: %d fields, header has %d", latency->n + more,
-                 latency->n);
-        expect_bad_edit(ROW2,
-                        more < 0 ? "\nbench-latency/" SCHEMA_VERSION ",,0,"
-                                 : "\nbench-latency/" SCHEMA_VERSION ",,,,0,",
-                        wanted);
+        expect_bad_edit(
+            ROW2,
+            more < 0 ? "\nbench-latency/" SCHEMA_VERSION ",,0,"
+                     : "\nbench-latency/" SCHEMA_VERSION ",,,,0,",
+            kept_text(" line 2: %d fields, header has %d", latency->n + more, latency->n));
     }
     expect_bad_edit("\nbench", "\n\nbench", " line 2: blank");
     expect_bad_edit("\nbench", "\n\r\nbench", " line 2: blank");
@@ -308,10 +306,9 @@ Test(csv_read, nothing_that_exists_is_overwritten)
 /* A row with one other value; *name gets the column. */
 static void put_value(enum table_id id, const char *name, const char *value)
 {
-    char text[512];
-
-    snprintf(text, sizeof(text), "schema,%s\n%.*s.0,%s\n", name,
-             (int)strcspn(tables[id].schema, "."), tables[id].schema, value);
+    const char *const text =
+        kept_text("schema,%s\n%.*s.0,%s\n", name, (int)strcspn(tables[id].schema, "."),
+                  tables[id].schema, value);
     put_file(text, strlen(text));
 }
 
@@ -361,12 +358,11 @@ Test(csv_read, values_that_no_run_has)
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err e = {""};
-        char where[64];
         put_value(bad[i].table, bad[i].column, bad[i].value);
         cr_expect_eq(table_read(&rows, &tables[bad[i].table], path, &e), E_IO, "%s %s",
                      bad[i].column, bad[i].value);
-        snprintf(where, sizeof(where), "line 2, column %s: \"%s\"", bad[i].column, bad[i].value);
-        HAS(e.msg, where, bad[i].wanted, "  -> ");
+        HAS(e.msg, kept_text("line 2, column %s: \"%s\"", bad[i].column, bad[i].value),
+            bad[i].wanted, "  -> ");
     }
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
         put_value(good[i].table, good[i].column, good[i].value);

@@ -56,11 +56,10 @@ static const char *const own_header[] = {
 
 Test(record, headers_are_the_documented_ones)
 {
-    char wanted[4096];
     struct bytes got;
 
     for (int i = TABLE_LATENCY; i <= TABLE_PERPLEXITY; i++) {
-        snprintf(wanted, sizeof(wanted), "%s,%s\n", key_header, own_header[i]);
+        const char *const wanted = kept_text("%s,%s\n", key_header, own_header[i]);
         table_bytes(&got, &tables[i], NULL);
         cr_expect_str_eq(got.data, wanted);
         free(got.data);

@@ -24,12 +24,11 @@ static void expect_ids(const char *text, size_t n, const int32_t *want, size_t n
 static void put_changed(const char *path, json_t *value)
 {
     json_t *const all = tiny_tokenizer(), *at = all;
-    char key[64];
     const char *rest = path;
 
     cr_assert_not_null(all);
     for (size_t n; rest[n = strcspn(rest, ".")]; rest += n + 1) {
-        snprintf(key, sizeof(key), "%.*s", (int)n, rest);
+        const char *const key = kept_text("%.*s", (int)n, rest);
         at = json_is_array(at) ? json_array_get(at, (size_t)atoi(key)) : json_object_get(at, key);
     }
     if (value && json_is_array(at))
@@ -154,8 +153,7 @@ Test(tokenizer, cutters)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char all[2048];
-        snprintf(all, sizeof(all), SEQUENCE("%s"), cases[i].cutters);
+        const char *const all = kept_text(SEQUENCE("%s"), cases[i].cutters);
         put_changed("pre_tokenizer", json_loads(all, 0, NULL));
         expect_ids(cases[i].text, strlen(cases[i].text), cases[i].ids, (size_t)cases[i].n);
     }
@@ -179,14 +177,13 @@ Test(tokenizer, splits)
     static const char *const patterns[] = {"{\"Regex\":\"\\\\s\"}", "{\"String\":\" \"}"};
 
     for (size_t i = 0; i < 2 * ARRAY_LEN(cases); i++) {
-        char all[512];
-        snprintf(all, sizeof(all),
-                 SEQUENCE(SEQUENCE(
-                     "{\"type\":\"Split\",\"pattern\":%s,\"behavior\":%s}") ",{\"type\":"
-                                                                            "\"ByteLevel\",\"add_"
-                                                                            "prefix_space\":false,"
-                                                                            "\"use_regex\":false}"),
-                 patterns[i % 2], cases[i / 2].how);
+        const char *const all = kept_text(
+            SEQUENCE(SEQUENCE(
+                "{\"type\":\"Split\",\"pattern\":%s,\"behavior\":%s}") ",{\"type\":"
+                                                                       "\"ByteLevel\",\"add_"
+                                                                       "prefix_space\":false,"
+                                                                       "\"use_regex\":false}"),
+            patterns[i % 2], cases[i / 2].how);
         put_changed("pre_tokenizer", json_loads(all, 0, NULL));
         expect_ids("the the", 7, cases[i / 2].ids, (size_t)cases[i / 2].n);
     }
@@ -377,12 +374,9 @@ Test(tokenizer, vocab_and_merges)
 static json_t *characters(bool metaspace)
 {
     json_t *const vocab = json_object();
-    char name[8];
 
-    for (int b = 0; b < 256; b++) {
-        snprintf(name, sizeof(name), "<0x%02X>", b);
-        json_object_set_new(vocab, name, json_integer(b));
-    }
+    for (int b = 0; b < 256; b++)
+        json_object_set_new(vocab, kept_text("<0x%02X>", b), json_integer(b));
     json_object_set_new(vocab, "a", json_integer(256));
     json_object_set_new(vocab, "\xe2\x96\x81", json_integer(257));
     json_object_set_new(vocab,

@@ -79,9 +79,8 @@ static void put_list(struct made *m, const char *key, const struct vocab *v, int
 {
     const bool here = strcmp(c->key, key) == 0;
     const int type = here ? c->of : of, count = here ? c->n : n;
-    char text[96];
 
-    snprintf(text, sizeof(text), KEY "%s", key);
+    const char *const text = kept_text(KEY "%s", key);
     put_key(m, text, LIST), put_number(m, (uint64_t)type, 4), put_number(m, (uint64_t)count, 8);
     for (int i = 0; i < count; i++) {
         const int k = i % n;
@@ -130,10 +129,9 @@ static const char *write_file(bool scored, const struct change *c)
 static void expect_wrong(bool scored, const struct change *c)
 {
     const char *const path = write_file(scored, c);
-    char what[128];
 
-    snprintf(what, sizeof(what), "%s of type %d, %g, \"%s\" (%d)", c->key, c->type, c->x,
-             c->text ? c->text : "", scored);
+    const char *const what = kept_text("%s of type %d, %g, \"%s\" (%d)", c->key, c->type, c->x,
+                                       c->text ? c->text : "", scored);
     expect_refused(path, c->key, what);
     expect_refused(path, "  -> ", what);
 }

@@ -61,7 +61,6 @@ static const char *file_of(const struct said *s)
     static const int kinds[SPECIAL] = {UNKNOWN, CONTROL, CONTROL};
     const int n = FIRST + s->n;
     struct made m = {.n = 0};
-    char byte[8];
 
     put_begin(&m, 0,
               3 + !s->no_scores + s->no_prefix + s->no_begin + s->squeezes + (s->name != NULL));
@@ -71,10 +70,8 @@ static const char *file_of(const struct said *s)
     begin_list(&m, KEY "tokens", TEXT, n);
     for (int i = 0; i < SPECIAL; i++)
         put_text(&m, special[i]);
-    for (int b = 0; b < BYTES; b++) {
-        snprintf(byte, sizeof(byte), "<0x%02X>", b);
-        put_text(&m, byte);
-    }
+    for (int b = 0; b < BYTES; b++)
+        put_text(&m, kept_text("<0x%02X>", b));
     for (int i = 0; i < s->n; i++)
         put_text(&m, s->words[i].text);
     begin_list(&m, KEY "token_type", I32, n);

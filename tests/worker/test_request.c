@@ -57,12 +57,11 @@ Test(request, computes_what_one_pass_does, .timeout = 300)
     for (int i = 0; variants[i]; i++) {
         const char *const name = variants[i]->name;
         struct job request, pass;
-        char line[256];
 
         if (depends_on_cuts(name))
             continue;
-        snprintf(line, sizeof(line), "-w request -b ref -V %s --mem %d --seq %d " SIZES, name,
-                 PROMPT, NEW);
+        const char *const line =
+            kept_text("-w request -b ref -V %s --mem %d --seq %d " SIZES, name, PROMPT, NEW);
         struct plan p;
         if (try_plan(&p, line, &failure) != OK || p.cases->unsupported)
             continue;

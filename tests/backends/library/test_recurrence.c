@@ -19,8 +19,7 @@ static struct arrays made(void)
     struct arrays x = {.o = fenced(MOST), .s1 = fenced(MOST)};
 
     for (int i = 0; i < INPUTS; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "in%d", i);
+        const char *const name = kept_text("in%d", i);
         x.in[i] = i == Q || i == K ? kept(positive(MOST, name)) : normals(MOST, name, 0, 0.3f);
     }
     for (int i = 0; i <= G; i++)

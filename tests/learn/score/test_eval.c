@@ -46,10 +46,9 @@ static void setup(void)
 /* Of `ckpt` on `text`; ref unless the format names a backend. */
 static struct report must_score(const char *fmt, int seq, int mem)
 {
-    char more[128];
     struct report r;
 
-    snprintf(more, sizeof(more), fmt, seq, mem);
+    const char *const more = kept_text(fmt, seq, mem);
     MUST(score_line(&r, &failure, "--ckpt %s --corpus %s %s%s", ckpt, text,
                     strstr(more, "-b ") ? "" : "-b ref ", more));
     return r;
@@ -89,11 +88,8 @@ Test(eval, loss_by_place_in_the_segment)
     double sum[32] = {0};
 
     save(&c);
-    for (int k = 1; k < 32; k++) {
-        char more[64];
-        snprintf(more, sizeof(more), "--seq %%d --mem %%d --bytes %d", k + 1);
-        sum[k] = k * must_score(more, 32, 0).nll;
-    }
+    for (int k = 1; k < 32; k++)
+        sum[k] = k * must_score(kept_text("--seq %%d --mem %%d --bytes %d", k + 1), 32, 0).nll;
     const struct report one = must_score("--seq %d --mem %d --bytes 32", 32, 0);
     double at[SCORE_PLACES];
     score_places(&one, at);
@@ -205,10 +201,9 @@ Test(eval, backends_agree)
     save(&c);
     const double want = must_score("--seq %d --mem %d", 9, 12).nll;
     for (int i = 0; backends[i]; i++) {
-        char fmt[64];
         if (backend_usable(backends[i], NULL) != OK)
             continue;
-        snprintf(fmt, sizeof(fmt), "-b %s --seq %%d --mem %%d", backends[i]->name);
+        const char *const fmt = kept_text("-b %s --seq %%d --mem %%d", backends[i]->name);
         cr_expect_float_eq(must_score(fmt, 9, 12).nll, want, 1e-4 * want, "%s", backends[i]->name);
     }
 }
@@ -266,8 +261,7 @@ Test(eval, choices_without_weights)
 
     save(&c);
     for (int all = 0; all < 2; all++) {
-        char more[64];
-        snprintf(more, sizeof(more), "--seq %%d --mem %%d --exit-tau %s", all ? "0" : "1");
+        const char *const more = kept_text("--seq %%d --mem %%d --exit-tau %s", all ? "0" : "1");
         const struct report with = must_score(more, 8, 4);
         layers[all] = with.layers_run;
         c.exit_tau = all ? 0 : 1;

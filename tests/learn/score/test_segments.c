@@ -235,10 +235,8 @@ Test(segments, floors_are_of_what_is_seen)
     const char *const ckpt = in_folder("model.safetensors");
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         struct trainer t;
-        char line[LINE];
-        snprintf(line, sizeof(line),
-                 SMALL "--corpus copy:lag=5,p=0.9,alphabet=8 --seq 4 --mem 0 --variant %s",
-                 models[i]);
+        const char *const line = kept_text(
+            SMALL "--corpus copy:lag=5,p=0.9,alphabet=8 --seq 4 --mem 0 --variant %s", models[i]);
         open_line(&t, line);
         floor[i] = trainer_validate(&t).floor;
         MUST(trainer_save_weights(&t, ckpt, &failure));
@@ -257,10 +255,8 @@ Test(segments, of_tasks_are_alone)
 {
     for (int mem = 0; mem <= 8; mem += 8) {
         struct trainer t;
-        char line[LINE];
-        snprintf(line, sizeof(line),
-                 SMALL "--task tmaze:len=20 --seq 8 --mem %d --variant gdn-hybrid", mem);
-        open_line(&t, line);
+        open_line(
+            &t, kept_text(SMALL "--task tmaze:len=20 --seq 8 --mem %d --variant gdn-hybrid", mem));
         trainer_step(&t, 0);
         cr_expect_eq(t.lm.position, mem ? 8 : 0);
         trainer_validate(&t);

@@ -91,10 +91,9 @@ Test(counting, places_are_those_of_each_stream)
 
     for (int batch = 1; batch <= 5; batch++) {
         struct report r;
-        char line[64];
         int each = 0;
         double sum = 0, n[SCORE_PLACES] = {0};
-        snprintf(line, sizeof(line), XL " --batch %d", batch);
+        const char *const line = kept_text(XL " --batch %d", batch);
         MUST(score_counted(&r, WORDS_ONLY, line, &failure));
         for (; each < TOKENS / batch - 1; each++) {
             int k = 0;
@@ -169,8 +168,7 @@ Test(counting, what_does_not_go_together_is_refused)
 
     for (char **line = words_between(lines, "|"); *line; line++) {
         struct options o;
-        char words[128];
-        snprintf(words, sizeof(words), "eval %s", *line);
+        const char *const words = kept_text("eval %s", *line);
         cr_assert_eq(parse_words(&o, words, &failure), OK, "%s: %s", *line, failure.msg);
         cr_expect_eq(counting_preset(&o, 32, &failure), E_USAGE, "%s", *line);
         options_free(&o);

@@ -66,13 +66,12 @@ Test(masked, counts_a_share)
 static struct options parse(const struct variant *v, const char *more)
 {
     struct options o;
-    char line[600];
 
-    snprintf(line, sizeof(line),
-             "train --variant %s%s --objective mlm --mem 0 --backend ref --threads 1 --seq 24 "
-             "--batch 4 --layers 2 --d-model 16 --heads 2 --pin none --lr 0.01 --lr-warmup 3 "
-             "--steps 60 --corpus copy:lag=1,p=0.95,alphabet=7 --ckpt unused %s",
-             v->name, v->bidirectional ? "" : " --direction both", more);
+    const char *const line =
+        kept_text("train --variant %s%s --objective mlm --mem 0 --backend ref --threads 1 --seq 24 "
+                  "--batch 4 --layers 2 --d-model 16 --heads 2 --pin none --lr 0.01 --lr-warmup 3 "
+                  "--steps 60 --corpus copy:lag=1,p=0.95,alphabet=7 --ckpt unused %s",
+                  v->name, v->bidirectional ? "" : " --direction both", more);
     cr_assert_eq(options_parse_line(&o, line, &failure), OK, "%s: %s", v->name, failure.msg);
     kept_copy(&o, sizeof(o));
     return o;

@@ -42,8 +42,7 @@ Test(synthetic, text_is_read_or_refused)
               s.seed == 0);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         for (int k = 1; k < 16 && bad[i][k]; k++) {
-            char text[64];
-            snprintf(text, sizeof(text), "%s:%s", bad[i][0], bad[i][k]);
+            const char *const text = kept_text("%s:%s", bad[i][0], bad[i][k]);
             REFUSED(synthetic_parse(&s, text, &failure), E_USAGE, text, "  -> ");
         }
 }

@@ -14,10 +14,9 @@ static enum status make(struct texts *t, const char *name, const char *line, boo
 {
     struct options o;
     struct corpus c;
-    char words[2 * FILE_PATH];
 
     const char *const path = in_folder(name);
-    snprintf(words, sizeof(words), "eval --corpus %s%s%s", path, *line ? " " : "", line);
+    const char *const words = kept_text("eval --corpus %s%s%s", path, *line ? " " : "", line);
     cr_assert_eq(parse_words(&o, words, e), OK, "%s", e->msg);
     cr_assert_eq(counting_preset(&o, 32, e), OK, "%s", e->msg);
     kept_copy(&o, sizeof(o)); /* it has grown */
@@ -97,8 +96,7 @@ Test(texts, bytes_that_cut_a_character)
     folder_put_text("text", "h\xc3\xa9 \xe4\xb8\x80 \xf0\x9f\x98\x80");
     static const int whole[] = {0, 0, 1, 3, 4, 4, 4, 7, 8, 8, 8, 8, 12};
     for (int n = 2; n <= 12; n++) {
-        char line[32];
-        snprintf(line, sizeof(line), "--bytes %d", n);
+        const char *const line = kept_text("--bytes %d", n);
         cr_assert_eq(make(&t, "text", line, true, &failure), OK, "%s: %s", line, failure.msg);
         cr_expect_eq(t.bytes, whole[n], "%s: %g", line, t.bytes);
         cr_expect_eq(*t.note != '\0', whole[n] != n, "%s: \"%s\"", line, t.note);
@@ -118,9 +116,8 @@ Test(texts, places_of_what_is_no_utf8)
 
     put_tokenizer(false);
     folder_put_text("text", "he\n\nhe\n\xff he\n");
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         REFUSED(make(&t, "text", lines[i], true, &failure), E_IO, "byte 7", "text");
-    }
 }
 
 static void expect_fits(const char *line, int V, enum status want, const char *part)
@@ -128,11 +125,10 @@ static void expect_fits(const char *line, int V, enum status want, const char *p
     struct options o;
     struct corpus c;
     struct texts t;
-    char words[3 * FILE_PATH];
     struct err e = {""};
 
     const char *const path = in_folder("ids");
-    snprintf(words, sizeof(words), "eval --tokens %s --corpus %s%s", path, path, line);
+    const char *const words = kept_text("eval --tokens %s --corpus %s%s", path, path, line);
     cr_assert_eq(parse_words(&o, words, &e), OK, "%s", e.msg);
     cr_assert_eq(corpus_open(&c, path, SPLIT_TEST, 0, &e), OK, "%s", e.msg);
     cr_assert_eq(texts_make(&t, &c, &o, NULL, &e), OK, "%s", e.msg);

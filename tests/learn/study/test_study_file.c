@@ -264,10 +264,9 @@ Test(study_file, one_model_under_several_names)
     for (size_t i = 0; i < ARRAY_LEN(is); i++)
         for (int k = 0; k < p.plan.n_models; k++) {
             const struct study_model *const m = &p.plan.models[k];
-            char why[64];
             if (strcmp(m->variant->name, is[i].name) != 0)
                 continue;
-            snprintf(why, sizeof(why), *is[i].same ? "same as %s" : "%s", is[i].same);
+            const char *const why = kept_text(*is[i].same ? "same as %s" : "%s", is[i].same);
             cr_expect_str_eq(m->why, why, "%s: %s", is[i].name, m->why);
             cr_expect_str_eq(m->control ? m->control->name : "", is[i].control, "%s", is[i].name);
             if (strcmp(is[i].name, "lstm") == 0)
@@ -299,9 +298,7 @@ Test(study_file, shards_are_whole_groups)
     plan_good(&all, WHOLE, "");
     for (int i = 1; i <= 3; i++) {
         struct planned p;
-        char option[32];
-        snprintf(option, sizeof(option), "--shard %d/3", i);
-        plan_good(&p, WHOLE, option);
+        plan_good(&p, WHOLE, kept_text("--shard %d/3", i));
         n += p.plan.n;
         for (int k = 0; k < p.plan.n; k++) {
             int found = 0;
@@ -438,12 +435,11 @@ Test(study_file, estimates_count_scores)
     double s[2][2]; /* bytes 1000, 2000; tune, final */
 
     for (int twice = 0; twice <= 1; twice++) {
-        char text[512];
-        snprintf(text, sizeof(text),
-                 "variant = v: --variant xl\nsize = s: --layers 1 --d-model 32 --heads 4\n"
-                 "corpus = c: copy:lag=8\nrates = 1e-3, 2e-3\nsteps = 10\n"
-                 "train = --seq 16 --mem 16\neval = --mem 0,16,32 --bytes %d\n",
-                 twice ? 2000 : 1000);
+        const char *const text =
+            kept_text("variant = v: --variant xl\nsize = s: --layers 1 --d-model 32 --heads 4\n"
+                      "corpus = c: copy:lag=8\nrates = 1e-3, 2e-3\nsteps = 10\n"
+                      "train = --seq 16 --mem 16\neval = --mem 0,16,32 --bytes %d\n",
+                      twice ? 2000 : 1000);
         plan_good(&p, text, "--backend ref");
         for (int i = 0; i < p.plan.n; i++) {
             const struct study_job *const j = &p.plan.jobs[i];
@@ -469,9 +465,8 @@ Test(study_file, refuses_options_that_are_not_the_files)
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct planned p;
-        char text[512];
-        snprintf(text, sizeof(text), "%s" REST "%s",
-                 strstr(bad[i], "variant") ? "" : "variants = xl\n", bad[i]);
+        const char *const text =
+            kept_text("%s" REST "%s", strstr(bad[i], "variant") ? "" : "variants = xl\n", bad[i]);
         cr_expect_neq(plan_text(&p, text, ""), OK, "%s", bad[i]);
         HAS(failure.msg, "  -> ");
     }
@@ -517,8 +512,6 @@ Test(study_file, what_a_study_of_tasks_refuses)
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct planned p;
-        char text[512];
-        snprintf(text, sizeof(text), OF_TASKS "%s", bad[i]);
-        REFUSED(plan_text(&p, text, ""), E_USAGE, "  -> ");
+        REFUSED(plan_text(&p, kept_text(OF_TASKS "%s", bad[i]), ""), E_USAGE, "  -> ");
     }
 }

@@ -365,10 +365,9 @@ Test(train, files_that_do_not_belong_together_are_refused)
 {
     struct options o, wide;
     struct trainer t, other;
-    char state[FILE_PATH + 8];
 
     const char *const path = in_folder("a.safetensors");
-    snprintf(state, sizeof(state), "%s.opt", path);
+    const char *const state = kept_text("%s.opt", path);
     o = parse(variants[0]->name, "ref", 1);
     training_open(&t, &o);
     training_steps(&t, 1);

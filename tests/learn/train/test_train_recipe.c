@@ -78,10 +78,8 @@ static void losses(double *loss, int n, const char *variant, int seed, const cha
 {
     struct options o, first;
     struct trainer t, like;
-    char line[96];
 
-    snprintf(line, sizeof(line), " --seed %d%s", seed, more);
-    o = parse(variant, line), first = parse(variant, " --seed 1");
+    o = parse(variant, kept_text(" --seed %d%s", seed, more)), first = parse(variant, " --seed 1");
     o.mem.v[0] = first.mem.v[0] = 0;
     training_open(&t, &o), training_open(&like, &first);
     for (int i = 0; i < t.lm.params.n; i++)
@@ -189,9 +187,8 @@ Test(train_recipe, losses_of_layers_end_in_the_course)
     for (int step = 1; step <= STEPS; step++) {
         training_steps(&t, 1);
         for (int l = 0; l < 2; l++) {
-            char name[32];
             double sum = 0;
-            snprintf(name, sizeof(name), "aux.%d.1.weight", l);
+            const char *const name = kept_text("aux.%d.1.weight", l);
             const struct param *const p = params_find(&t.lm.params, name);
             cr_assert(p, "%s", name);
             for (size_t k = 0; k < p->n; k++)
@@ -244,10 +241,9 @@ Test(train_recipe, muon_learns)
 
     for (size_t i = 0; i < ARRAY_LEN(more); i++) {
         struct trainer t;
-        char line[256];
         double last = 0;
-        snprintf(line, sizeof(line),
-                 " --corpus copy:lag=1,p=0.9,alphabet=7 --steps 120 --lr 0.02 --mem 0%s", more[i]);
+        const char *const line = kept_text(
+            " --corpus copy:lag=1,p=0.9,alphabet=7 --steps 120 --lr 0.02 --mem 0%s", more[i]);
         struct options o = parse("xl", line);
         training_open(&t, &o);
         training_steps(&t, 100);

@@ -93,11 +93,10 @@ Test(train_sees, the_pairs_that_validation_does)
 
     for (size_t i = 0; i < ARRAY_LEN(variants_of_pairs); i++)
         for (int batch = 1; batch <= 3; batch++) {
-            char line[256];
-            snprintf(line, sizeof(line),
-                     "--objective seq2seq --corpus reverse:n=4,alphabet=7 --batch %d --layers 1 "
-                     "--d-model 16 --heads 2 --variant %s",
-                     batch, variants_of_pairs[i]);
+            const char *const line = kept_text(
+                "--objective seq2seq --corpus reverse:n=4,alphabet=7 --batch %d --layers 1 "
+                "--d-model 16 --heads 2 --variant %s",
+                batch, variants_of_pairs[i]);
             struct trainer *const t = begun(line);
             t->pairs.n = PAIRS;
             t->valid = t->text;
@@ -121,12 +120,9 @@ Test(train_sees, as_many_hidden_tokens_as_asked)
     enum { L = 24, N = 4 * L + 8 };
 
     for (size_t i = 0; i < ARRAY_LEN(shares); i++) {
-        char line[256];
         double sum = 0, hidden = 0;
-        snprintf(line, sizeof(line),
-                 "--objective mlm --seq %d --batch 2 --mask-share %g" OURS "bert", (int)L,
-                 shares[i]);
-        struct trainer *const t = begun(line);
+        struct trainer *const t = begun(kept_text(
+            "--objective mlm --seq %d --batch 2 --mask-share %g" OURS "bert", (int)L, shares[i]));
         t->valid.n = N;
         const double got = trainer_validate(t).nll;
         for (int w = 0; w * L < N - 1; w++) {

@@ -195,8 +195,7 @@ Test(train_texts, sources_have_a_stream_for_each)
     put_checkpoint("own.safetensors", MODEL " --corpus copy:lag=3,alphabet=5");
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct trainer t;
-        char line[FILE_PATH + 200];
-        snprintf(line, sizeof(line), lines[i], folder);
+        const char *const line = kept_text(lines[i], folder);
         begin(&t, line);
         cr_expect_eq((int)t.valid.n, VALID_TOKENS, "%s", line);
         expect_split(&t.text, &t.corpus.synthetic, SPLIT_TRAIN, line);

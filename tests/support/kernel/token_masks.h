@@ -18,12 +18,11 @@ static inline int hidden_in_all_tokens(const struct config *of)
     struct config c = *of;
     struct model m = {0};
     int32_t tokens[MASKED_TOKENS];
-    char name[64];
     int hidden = NOT_TOLD;
 
     c.max_seq = MASKED_TOKENS;
     MUST(engine_open(&m.g, "ref", 1, NULL, &failure));
-    snprintf(name, sizeof(name), "layers.%d.ff.2.bias", c.N - 1);
+    const char *const name = kept_text("layers.%d.ff.2.bias", c.N - 1);
     const bool opened = lm_init(&m.lm, &c, &failure) == OK;
     const struct param *const bias = opened ? params_find(&m.lm.params, name) : NULL;
     if (!bias || (int)bias->n != c.D || model_bind(&m, MEM_NONE, max, true, &failure) != OK)
