@@ -66,8 +66,7 @@ Test(engine, a_product_of_one_thread_starts_no_other, .timeout = 240)
         omp_set_num_threads(2);
         const int before = threads_now();
         mm(&g, NT, N, N, N, 1, x, N, x + N * N, N, 0, x + 2 * N * N, N);
-        cr_expect_eq(threads_now(), before, "%s", g.backend->name);
-        cr_expect_eq(omp_get_max_threads(), 2, "%s", g.backend->name);
+        NUMBERS_OF(g.backend->name, {threads_now(), before}, {omp_get_max_threads(), 2});
     }
 }
 
@@ -115,9 +114,8 @@ Test(engine, mask_lowers_the_rows_of_a_library)
         const struct engine g = must_open("openblas", NULL);
         cr_expect_str_eq(g.provider[OP_gemm], "openblas");
         const struct backend *const own = backend_find(isa_name[level]);
-        cr_expect_str_eq(g.provider[OP_softmax], provider(own, OP_softmax, level));
-        cr_expect_str_eq(g.provider[OP_norm], provider(own, OP_norm, level));
-        cr_expect_str_eq(g.attn[0]->name, "composed");
+        TEXTS({g.provider[OP_softmax], provider(own, OP_softmax, level)},
+              {g.provider[OP_norm], provider(own, OP_norm, level)}, {g.attn[0]->name, "composed"});
     }
 }
 
@@ -139,8 +137,7 @@ Test(engine, simd_runs_at_its_own_level)
     const struct engine g = must_open(SIMD, NULL);
 
     cr_expect_eq(g.isa, ISA_SIMD);
-    cr_expect_str_eq(g.provider[OP_gemm], SIMD);
-    cr_expect_str_eq(g.attn[0]->name, "fused");
+    TEXTS({g.provider[OP_gemm], SIMD}, {g.attn[0]->name, "fused"});
 }
 
 Test(engine, unknown_backend)
@@ -189,7 +186,6 @@ Test(engine, refusal_carries_its_reason)
 
     a.q_step = a.k_step = 1;
     cr_expect_eq(engine_attn(&g, &a, &impl, &failure), E_UNSUPPORTED);
-    cr_expect_str_eq(failure.msg,
-                     "backend " SIMD " cannot run this attention (fused: does not support "
-                     "position steps)  -> use another backend");
+    TEXTS({failure.msg, "backend " SIMD " cannot run this attention (fused: does not support "
+                        "position steps)  -> use another backend"});
 }

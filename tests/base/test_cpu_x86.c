@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The levels of x86-64 are those that the compiler's own detection finds. */
+#include "tests/support/compared.h"
 #include "variants/base/cpu.h"
-
-#include <criterion/criterion.h>
 
 Test(cpu_x86, agrees_with_the_compiler)
 {
@@ -40,9 +39,7 @@ Test(cpu_x86, dot4_is_hidden_by_a_mask_of_its_level)
 
 Test(cpu_x86, levels_have_names)
 {
-    cr_expect_str_eq(isa_name[ISA_AVX2], "avx2");
-    cr_expect_str_eq(isa_name[ISA_AVX512], "avx512");
-    cr_expect_str_eq(isa_name[ISA_AVX512_BF16], "avx512_bf16");
-    cr_expect_str_eq(isa_needs[ISA_AVX2], "avx2,fma");
-    cr_expect_str_eq(isa_needs[ISA_AVX512], "avx512f,bw,vl,dq");
+    TEXTS({isa_name[ISA_AVX2], "avx2"}, {isa_name[ISA_AVX512], "avx512"},
+          {isa_name[ISA_AVX512_BF16], "avx512_bf16"}, {isa_needs[ISA_AVX2], "avx2,fma"},
+          {isa_needs[ISA_AVX512], "avx512f,bw,vl,dq"});
 }

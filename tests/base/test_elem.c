@@ -2,11 +2,11 @@
  *
  * Element types against their definitions: every bf16 and what lies between two of them, blocks of
  * 8-bit numbers within half a step, of 4-bit numbers as near as a search finds them. */
+#include "tests/support/compared.h"
 #include "variants/base/elem.h"
 #include "variants/base/rng.h"
 #include "variants/base/safetensors.h"
 
-#include <criterion/criterion.h>
 #include <float.h>
 
 static float of_bits(uint32_t bits)
@@ -355,12 +355,8 @@ Test(elem, blocks_of_equal_numbers_and_of_what_is_not_finite)
 
 Test(elem, rows_have_their_bytes)
 {
-    cr_expect_eq(elem_row_bytes(ELEM_F32, 33), 132);
-    cr_expect_eq(elem_row_bytes(ELEM_BF16, 33), 66);
-    cr_expect_eq(elem_row_bytes(ELEM_Q8, 32), 36);
-    cr_expect_eq(elem_row_bytes(ELEM_Q8, 33), 72);
-    cr_expect_eq(elem_row_bytes(ELEM_Q8, 0), 0);
-    cr_expect_eq(elem_row_bytes(ELEM_Q4, 32), 20);
-    cr_expect_eq(elem_row_bytes(ELEM_Q4, 33), 40);
-    cr_expect_eq(elem_row_bytes(ELEM_Q4_1, 33), 48);
+    NUMBERS({elem_row_bytes(ELEM_F32, 33), 132}, {elem_row_bytes(ELEM_BF16, 33), 66},
+            {elem_row_bytes(ELEM_Q8, 32), 36}, {elem_row_bytes(ELEM_Q8, 33), 72},
+            {elem_row_bytes(ELEM_Q8, 0), 0}, {elem_row_bytes(ELEM_Q4, 32), 20},
+            {elem_row_bytes(ELEM_Q4, 33), 40}, {elem_row_bytes(ELEM_Q4_1, 33), 48});
 }

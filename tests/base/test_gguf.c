@@ -89,12 +89,11 @@ Test(gguf, every_type_of_value)
     json_t *keys;
 
     MUST(open_made(&m, &s, &keys, &failure));
-    cr_expect(whole(keys, "u8") == 200 && whole(keys, "i8") == -100);
-    cr_expect(whole(keys, "u16") == 60000 && whole(keys, "i16") == -30000);
-    cr_expect(whole(keys, "u32") == 4000000000 && whole(keys, "i32") == -2000000000);
+    NUMBERS({whole(keys, "u8"), 200}, {whole(keys, "i8"), -100}, {whole(keys, "u16"), 60000},
+            {whole(keys, "i16"), -30000}, {whole(keys, "u32"), 4000000000},
+            {whole(keys, "i32"), -2000000000}, {json_real_value(json_object_get(keys, "f32")), 0.5},
+            {json_real_value(json_object_get(keys, "f64")), 1.0 / 3});
     cr_expect(whole(keys, "u64") == 1ll << 62 && whole(keys, "i64") == -5);
-    cr_expect(json_real_value(json_object_get(keys, "f32")) == 0.5 &&
-              json_real_value(json_object_get(keys, "f64")) == 1.0 / 3);
     cr_expect(json_is_true(json_object_get(keys, "bool")));
     cr_expect_str_eq(json_string_value(json_object_get(keys, "text")), "words");
     const json_t *const list = json_object_get(keys, "list");

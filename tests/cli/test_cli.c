@@ -299,8 +299,7 @@ Test(cli, a_pipe_gets_strict_csv)
 {
     struct ran r = must_bench(TWO_CASES);
     struct rows rows = rows_of(&r.out);
-    cr_expect_eq(rows.n, 2);
-    cr_expect_eq(count_status(&rows, "ok"), 2);
+    NUMBERS({rows.n, 2}, {count_status(&rows, "ok"), 2});
     struct bytes file = folder_read("r/latest/latency.csv");
     cr_expect_str_eq(r.out.data, file.data);
     expect_said(&r, "2 cases in 2 groups");

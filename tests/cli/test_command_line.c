@@ -40,8 +40,7 @@ Test(command_line, any_bytes_arrive)
         char *const line = kept(options_command_line(&o)), *const stored = kept(options_canonical(
                                                                &o, CONTINUED_RUN));
         cr_assert_eq(options_parse_again(&again, line, &failure), OK, "%s: %s", line, failure.msg);
-        cr_expect_str_eq(again.ckpt, ckpt);
-        cr_expect_str_eq(again.corpus, corpus);
+        TEXTS({again.ckpt, ckpt}, {again.corpus, corpus});
         cr_expect_eq(options_resumable(&again, stored, "r", &failure), OK, "%s", failure.msg);
         char *same[] = {"bench", "train", "--resume", NULL};
         options_free(&again);

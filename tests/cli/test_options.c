@@ -7,7 +7,6 @@
 #include "tests/support/kernel/simd.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
-#include "tests/util/compared.h"
 
 #include <limits.h>
 
@@ -40,11 +39,10 @@ Test(options, presets)
     cr_expect(o.max_isa == ISA_COUNT - 1 && o.seed == 1 && o.check && o.isolate == ISOLATE_EXEC);
     cr_expect(o.min_samples == 15 && o.max_time_s == 3 && o.target_ci_pct == 1);
     cr_expect(o.block_ms == 5 && o.warmup_ms == 300 && o.order == ORDER_INTERLEAVE);
-    cr_expect(o.cache == CACHE_HOT && o.huge_pages == HUGE_MADVISE);
-    TEXTS({o.pin, "compact"}, {o.membind, "local"}, {o.out, "results"});
-    cr_expect(o.format == FORMAT_AUTO && o.raw == RAW_ZST && o.progress == PROGRESS_AUTO);
+    NUMBERS({o.cache, CACHE_HOT}, {o.huge_pages, HUGE_MADVISE}, {o.format, FORMAT_AUTO},
+            {o.raw, RAW_ZST}, {o.progress, PROGRESS_AUTO}, {o.argc, 1});
+    TEXTS({o.pin, "compact"}, {o.membind, "local"}, {o.out, "results"}, {o.argv[0], "bench"});
     cr_expect(o.color == COLOR_AUTO && !o.resume && !o.quiet && !o.strict && !o.verbose);
-    cr_expect(o.argc == 1 && strcmp(o.argv[0], "bench") == 0);
 }
 
 Test(options, ranges)
@@ -111,16 +109,14 @@ Test(options, every_kind_of_value)
                    "--max-time 0.25 --cache cold --no-check --same-length -vvq --norm pre "
                    "--pin 0,2-3 --membind 1 --huge-pages madvise --max-isa " SIMD " --out /x/y "
                    "--resume=old --ckpt a.safetensors --bytes 64Ki --columns a,b -n -- -word");
-    cr_expect_str_eq(o.command, "sweep");
+    TEXTS({o.command, "sweep"}, {o.chosen[CHOICE_norm_place].v[0], "pre"}, {o.pin, "0,2-3"},
+          {o.membind, "1"}, {o.out, "/x/y"}, {o.ckpt, "a.safetensors"});
     cr_expect(o.variants.n == 2 && strcmp(o.variants.v[1], "shaw") == 0);
     cr_expect(o.seq.n == 1 && o.seq.v[0] == 64 && o.mem.n == 1 && o.mem.v[0] == 0);
     cr_expect(o.layers.n == 2 && o.layers.v[1] == 3 && o.seed == UINT64_MAX);
     cr_expect(o.max_time_s == 0.25 && o.cache == CACHE_COLD && !o.check);
-    cr_expect_eq(o.chosen[CHOICE_same_length].n, 1);
+    NUMBERS({o.chosen[CHOICE_same_length].n, 1}, {o.chosen[CHOICE_norm_place].n, 1});
     cr_expect(o.verbose == 2 && o.quiet && o.dry_run && o.max_isa == ISA_SIMD);
-    cr_expect(o.chosen[CHOICE_norm_place].n == 1);
-    TEXTS({o.chosen[CHOICE_norm_place].v[0], "pre"}, {o.pin, "0,2-3"}, {o.membind, "1"},
-          {o.out, "/x/y"}, {o.ckpt, "a.safetensors"});
     cr_expect(o.huge_pages == HUGE_MADVISE && o.bytes == 65536 && o.columns.n == 2);
     cr_expect(o.resume && strcmp(o.resume_dir, "old") == 0);
     cr_expect(o.words.n == 1 && strcmp(o.words.v[0], "-word") == 0);
@@ -228,10 +224,9 @@ Test(options, files_hold_options, .init = enter_folder, .fini = folder_remove)
     folder_put_text("inner.args", "--heads\n4\n--d-model 64\n");
     folder_put_text("empty.args", "# nothing\n");
     must_parse(&o, "@outer.args --mem 4");
-    cr_expect_str_eq(o.command, "sweep");
+    TEXTS({o.command, "sweep"}, {o.out, "two words"}, {o.ckpt, "its"});
     cr_expect(o.seq.n == 2 && o.seq.v[1] == 16 && o.heads == 4 && o.d_model == 64);
     cr_expect(o.mem.n == 1 && o.mem.v[0] == 4, "the command line replaces what the file says");
-    TEXTS({o.out, "two words"}, {o.ckpt, "its"});
 }
 
 /* What stands beside an @file overrides it, wherever it stands; lists of one level grow. */

@@ -109,9 +109,7 @@ Test(faults, a_disk_that_fills_up)
     must_bench("%s --resume", line);
     latency = must_read("r/latest", TABLE_LATENCY);
     memory = must_read("r/latest", TABLE_MEMORY);
-    cr_expect_eq(latency.n, 60);
-    cr_expect_eq(memory.n, 60);
-    cr_expect_eq(count_status(&latency, "ok"), 60);
+    NUMBERS({latency.n, 60}, {memory.n, 60}, {count_status(&latency, "ok"), 60});
     cr_expect_eq(samples_read(&samples, in_folder("r/latest"), &failure), OK, "%s", failure.msg);
     int64_t total = 0;
     for (size_t i = 0; i < latency.n; i++)

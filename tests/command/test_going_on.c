@@ -13,8 +13,7 @@ static void expect_rows(const char *run, int n)
 {
     struct rows rows = must_read(run, TABLE_LATENCY);
 
-    cr_expect_eq((int)rows.n, n, "%s has %zu rows", run, rows.n);
-    cr_expect_eq(count_status(&rows, "ok"), n);
+    NUMBERS_OF(run, {(int)rows.n, n}, {count_status(&rows, "ok"), n});
 }
 
 /* ---- runs --------------------------------------------------------------------------------- */

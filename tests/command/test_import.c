@@ -7,7 +7,6 @@
 #include "tests/support/published_folder.h"
 #include "tests/support/tiny_tokenizer.h"
 #include "tests/table/must_rows.h"
-#include "tests/util/compared.h"
 
 #include <sys/stat.h>
 
@@ -65,9 +64,8 @@ Test(import, is_the_same_model)
         float *const a = logits_of(published_path(""), &n), *const b = logits_of(path, &same_n);
         cr_expect(n == same_n && memcmp(a, b, n * sizeof(*a)) == 0, "%s", models[i]);
         const struct safetensors s = tensors_of(path);
-        cr_expect_str_eq(safetensors_meta(&s, "source"), "model");
-        cr_expect_str_eq(safetensors_meta(&s, "unit"), "token");
-        cr_expect_str_eq(safetensors_meta(&s, "tokenizer"), "out.safetensors.tokenizer");
+        TEXTS({safetensors_meta(&s, "source"), "model"}, {safetensors_meta(&s, "unit"), "token"},
+              {safetensors_meta(&s, "tokenizer"), "out.safetensors.tokenizer"});
         path = in_folder("out.safetensors.tokenizer/tokenizer.json");
         cr_expect_eq(access(path, R_OK), 0);
     }

@@ -98,8 +98,7 @@ Test(outside_process, like_any_backend)
         must_bench("-V vanilla,shaw -w layer --phase fwd_bwd --seq 9 --mem 0 --kv-heads 1 "
                    "--threads 2 --format csv --columns variant,impl,status " BRIEF
                    "--backend 'exec:./process'");
-    HAS(r.out.data, "vanilla,process@1:attention,ok");
-    HAS(r.out.data, "shaw,fused,ok");
+    HAS(r.out.data, "vanilla,process@1:attention,ok", "shaw,fused,ok");
     must_bench("rerun $(sed -n 2p r/latest/latency.csv | cut -d, -f4) r/latest");
     must_bench("check --backend 'exec:./process' --variant vanilla");
     /* The line of a scoring has the whole command: its first word alone is no kernel. */
@@ -173,8 +172,7 @@ Test(outside_process, python_alone)
                                "-V vanilla -w attn --seq 9 --mem 0,4 " TINY
                                "--format csv --columns mem_tokens,impl,status,status_detail "
                                "-b 'exec:python3 mine.py'");
-    HAS(r.out.data, "error ValueError: not, today");
-    HAS(r.out.data, "4,fused,ok");
+    HAS(r.out.data, "error ValueError: not, today", "4,fused,ok");
 }
 
 /* `line` with a Python that has these modules, as python3; or skipped by name. */
@@ -266,8 +264,7 @@ Test(outside_process, judged)
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         struct ran r = bench_exits(want[i].code, NULL,
                                    "judge 'exec:./process %s' --seed 3 --format csv", want[i].mode);
-        HAS(r.out.data, want[i].row);
-        HAS(r.out.data, want[i].evidence);
+        HAS(r.out.data, want[i].row, want[i].evidence);
     }
     bench_exits(7, "kernel ./none: child process ended with exit code 127", "judge exec:./none");
     bench_exits(7, "it answered bench-kernel 7", "judge 'exec:./process speaks_7'");

@@ -354,8 +354,7 @@ Test(study_runs, a_run_at_the_frequencies_of_bytes_collapsed)
             nats -= log(same / 400.0) / 400;
         }
         /* a sum of 400 terms of about 1, each rounded to 2^-53 of it, twice */
-        cr_expect_float_eq(row->test_unigram_nats, nats, 1e-12, "%s: %g", row->corpus,
-                           row->test_unigram_nats);
+        NUMBERS_OF(row->corpus, {row->test_unigram_nats, nats, 1e-12});
     }
 }
 

@@ -48,10 +48,8 @@ Test(study_budgets, each_is_the_training_alone)
         const int budget = 640 << i / 3 % 3;
         cr_expect_str_eq(row[i].status, "ok", "%s", row[i].status_detail);
         cr_expect_str_eq(row[i].contender, contenders[i % 3]);
-        cr_expect_eq(row[i].seed, 1 + i / 9);
-        cr_expect_eq(row[i].budget_tokens, budget);
-        cr_expect_eq(row[i].steps, budget / 64);
-        cr_expect_eq(row[i].tokens, budget);
+        NUMBERS({row[i].seed, 1 + i / 9}, {row[i].budget_tokens, budget},
+                {row[i].steps, budget / 64}, {row[i].tokens, budget});
         cr_expect(strstr(row[i].repro, " --schedule wsd --lr-decay 0.2 "), "%s", row[i].repro);
         if (row[i].seed > 1)
             continue;

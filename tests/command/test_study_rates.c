@@ -132,6 +132,5 @@ Test(study_search, killed_and_continued)
         beside += tunes && (a[i].lr == best / 2 || a[i].lr == best * 2);
         cr_expect(tunes || a[i].lr == best);
     }
-    cr_expect_eq(tuned + 6, (int)whole.n);
-    cr_expect_eq(beside, best == 64e-3 || best == 1e-3 / 64 ? 1 : 2, "%g", best);
+    NUMBERS({tuned + 6, (int)whole.n}, {beside, best == 64e-3 || best == 1e-3 / 64 ? 1 : 2});
 }

@@ -49,12 +49,10 @@ static void expect_row(const struct study_row *r, bool final)
     cr_expect_str_eq(r->status, "ok", "%s", r->status_detail);
     cr_expect(isnan(r->valid_nats) && isnan(r->test_nats) && isnan(r->train_nats));
     cr_expect(isfinite(r->valid_return));
-    cr_expect_eq(isfinite(r->test_return), final);
-    cr_expect_eq(r->test_episodes, final ? EPISODES : I64_EMPTY);
-    cr_expect_eq(r->tokens, 40 / (maze ? 1 : 2) * 16 * (maze ? 4 : 6), "%d", (int)r->tokens);
-    cr_expect_float_eq(r->random_return, maze ? 0 : 0.2, 1e-12);
-    cr_expect_float_eq(r->optimum_return, 1, 1e-12);
-    cr_expect_eq(r->solved, shown - r->random_return >= 0.9 * (1 - r->random_return));
+    NUMBERS({isfinite(r->test_return), final}, {r->test_episodes, final ? EPISODES : I64_EMPTY},
+            {r->tokens, 40 / (maze ? 1 : 2) * 16 * (maze ? 4 : 6)},
+            {r->random_return, maze ? 0 : 0.2, 1e-12}, {r->optimum_return, 1, 1e-12},
+            {r->solved, shown - r->random_return >= 0.9 * (1 - r->random_return)});
     if (!final)
         return;
     cr_expect(r->test_return_ci95_low <= r->test_return);

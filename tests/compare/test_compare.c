@@ -8,7 +8,6 @@
 #include "tests/support/pasted.h"
 #include "tests/support/pty.h"
 #include "tests/support/run_folder.h"
-#include "tests/util/compared.h"
 
 TestSuite(compare, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

@@ -87,8 +87,7 @@ Test(compare_axes, rows_of_two_runs_meet)
     int times = 0, scores = 0;
 
     compare_runs(&c, &before, &after, 0.005, 1);
-    cr_expect_eq(c.n, 2 * MANY);
-    cr_expect(c.unmatched[BEFORE] == 0 && c.unmatched[AFTER] == 0);
+    NUMBERS({c.n, 2 * MANY}, {c.unmatched[BEFORE], 0}, {c.unmatched[AFTER], 0});
     for (int n = 0; n < c.n; n++) {
         const struct comparison *const one = &c.v[n];
         if (one->exact) {

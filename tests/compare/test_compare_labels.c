@@ -2,8 +2,7 @@
  *
  * What labels share. */
 #include "harness/compare/compare_print.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/compared.h"
 
 static struct comparison labelled(const char *label)
 {
@@ -21,9 +20,8 @@ Test(compare_labels, shared_words_stand_above)
                              labelled("xl layer seq=160 mem=0 threads=2 avx2")};
 
     comparisons_share(c, 3, shared);
-    cr_expect_str_eq(shared, "layer mem=0 threads=2 avx2");
-    cr_expect_str_eq(c[0].label, "xl seq=16");
-    cr_expect_str_eq(c[1].label, "rope seq=16");
+    TEXTS({shared, "layer mem=0 threads=2 avx2"}, {c[0].label, "xl seq=16"},
+          {c[1].label, "rope seq=16"});
     cr_expect_str_eq(c[2].label, "xl seq=160", "a word is not part of a longer one");
 }
 

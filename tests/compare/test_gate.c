@@ -86,10 +86,9 @@ Test(gate, thresholds_hold_what_layout_does)
         comparisons_add(&g.all)->change.verdict = cases[i].first.verdict;
     gate_layout(&g);
     cr_expect(fabs(cases[0].threshold - floor) < 1e-12 && cases[1].threshold == 0.2);
-    cr_expect_eq(g.all.v[0].threshold, cases[0].threshold);
-    cr_expect_eq(cases[0].first.verdict, VERDICT_SAME, "%s", verdict_name[cases[0].first.verdict]);
-    cr_expect_eq(g.all.v[0].change.verdict, VERDICT_SAME);
-    cr_expect_eq(cases[1].first.verdict, VERDICT_FASTER);
+    NUMBERS_OF(verdict_name[cases[0].first.verdict], {g.all.v[0].threshold, cases[0].threshold},
+               {cases[0].first.verdict, VERDICT_SAME}, {g.all.v[0].change.verdict, VERDICT_SAME},
+               {cases[1].first.verdict, VERDICT_FASTER});
     comparisons_free(&g.all);
 }
 

@@ -67,12 +67,9 @@ static void expect_cases(const struct run *run)
         const struct made_case c = case_of(i);
         const struct series s = run_series(run, c.id);
         cr_expect_str_eq(latency[i].case_id, c.id, "the order of the plan");
-        cr_expect_str_eq(latency[i].status, i == 5 ? "failed" : "ok");
-        cr_expect_eq(latency[i].median_ns, c.ns);
-        cr_expect_eq(latency[i].mem_tokens, 128 * (i / IN_GROUP));
-        cr_expect_eq(latency[i].batch_size, 1 + i / IN_GROUP);
-        cr_expect_eq(run_arena_bytes(run, c.id), 7 * i + 1);
-        cr_expect_str_eq(memory[i].case_id, c.id);
+        TEXTS({latency[i].status, i == 5 ? "failed" : "ok"}, {memory[i].case_id, c.id});
+        NUMBERS({latency[i].median_ns, c.ns}, {latency[i].mem_tokens, 128 * (i / IN_GROUP)},
+                {latency[i].batch_size, 1 + i / IN_GROUP}, {run_arena_bytes(run, c.id), 7 * i + 1});
         cr_assert_eq(s.n, ROUNDS_OF_CASE, "%s has %d samples", c.id, s.n);
         for (int round = 0; round < ROUNDS_OF_CASE; round++)
             cr_expect_eq(s.ref[round].row->wall_ns, 10 * (c.ns + round));

@@ -54,8 +54,7 @@ Test(export, one_document)
     cr_assert_eq(json_array_size(rows), ARRAY_LEN(names));
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const json_t *const row = json_array_get(rows, i);
-        cr_expect_str_eq(text_at(row, "name"), names[i]);
-        cr_expect_str_eq(text_at(row, "time_unit"), "ns");
+        TEXTS({text_at(row, "name"), names[i]}, {text_at(row, "time_unit"), "ns"});
         cr_expect_eq(json_is_true(json_object_get(row, "error_occurred")), i > 2);
         if (i > 2)
             cr_expect(json_is_null(json_object_get(row, "real_time")));

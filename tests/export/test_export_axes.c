@@ -40,10 +40,9 @@ Test(export_axes, one_document)
         const struct many_row row = many_row(i);
         expect_name(text_at(one, "name"), i, "");
         cr_expect_str_eq(text_at(one, "case_id"), row.id);
-        cr_expect(number_at(one, "seq_tokens") == row.is.seq &&
-                  number_at(one, "mem_tokens") == row.mem);
-        cr_expect(number_at(one, "batch_size") == row.batch &&
-                  number_at(one, "threads") == row.threads);
+        NUMBERS({number_at(one, "seq_tokens"), row.is.seq}, {number_at(one, "mem_tokens"), row.mem},
+                {number_at(one, "batch_size"), row.batch},
+                {number_at(one, "threads"), row.threads});
     }
 }
 
@@ -70,8 +69,7 @@ Test(export_axes, github_action_benchmark)
         char repro[32];
         snprintf(repro, sizeof(repro), "repro %d", i);
         expect_name(text_at(one, "name"), i, "");
-        cr_expect_str_eq(text_at(one, "unit"), "ns");
-        cr_expect_str_eq(text_at(one, "extra"), repro);
+        TEXTS({text_at(one, "unit"), "ns"}, {text_at(one, "extra"), repro});
     }
 }
 

@@ -59,10 +59,8 @@ Test(plot_abilities, a_cell_for_each_text_that_asks)
         cr_expect_float_eq(a->low, able ? 1 - 0.01 / 2 : cue ? 0.25 : 0, 1e-12, "%g", a->low);
         cr_expect_float_eq(a->high, able ? 1 : cue ? 0.75 : 0, 1e-12, "%g", a->high);
     }
-    cr_expect_eq(cells, 3);
-    cr_expect_eq(lines, 2);
+    NUMBERS({cells, 3}, {lines, 2}, {p.rows.n, 1});
     cr_expect_eq(texts, 2, "a novel asks nothing");
-    cr_expect_eq(p.rows.n, 1);
 }
 
 /* The mean of the seeds that went well is none of the contender's. */
@@ -104,9 +102,8 @@ Test(plot_abilities, a_cell_for_each_task)
         if (p.point[i].kind == 0) {
             cells++;
             cr_expect_str_eq(p.series.v[p.point[i].series].text, "not reached", "one of two seeds");
-            cr_expect_float_eq(p.point[i].z, 0.75, 1e-12);
-            cr_expect_float_eq(p.point[i].low, 0.5, 1e-12);
-            cr_expect_float_eq(p.point[i].high, 1, 1e-12);
+            NUMBERS({p.point[i].z, 0.75, 1e-12}, {p.point[i].low, 0.5, 1e-12},
+                    {p.point[i].high, 1, 1e-12});
         }
     cr_expect_eq(cells, 1);
 }

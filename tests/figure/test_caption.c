@@ -103,8 +103,7 @@ Test(plot_caption, one_variant_meets_its_backends_in_one_panel)
     cr_assert_eq(p.columns.n, 1);
     cr_expect_str_eq(p.columns.v[0].text, variants[0]->name);
     cr_assert_eq(p.series.n, 2);
-    cr_expect_str_eq(p.series.v[0].text, "one");
-    cr_expect_str_eq(p.series.v[1].text, "two");
+    TEXTS({p.series.v[0].text, "one"}, {p.series.v[1].text, "two"});
 }
 
 /* Points that lie on each other stay in panels of their own, others share one. */

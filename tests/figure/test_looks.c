@@ -3,9 +3,8 @@
  * Colours, markers and dashes of series: a legend must tell them apart, with and without colours.
  */
 #include "harness/figure/figure.h"
+#include "tests/support/compared.h"
 #include "tests/support/kept.h"
-
-#include <criterion/criterion.h>
 
 /* n series: of `styles` variants in turn, the k-th of each of kind k. */
 static struct plot_names make(int n, int styles, int first)
@@ -90,8 +89,6 @@ Test(looks, foreign_series_are_black)
     index = plot_name(&s, "published", STYLE_FOREIGN);
     plot_looks(&s);
     kept(s.v);
-    cr_expect_eq(s.v[0].colour, 0);
-    cr_expect_eq(s.v[1].colour, 1);
-    cr_expect_eq(s.v[index].colour, -1);
-    cr_expect_eq(s.v[index].marker, -1);
+    NUMBERS({s.v[0].colour, 0}, {s.v[1].colour, 1}, {s.v[index].colour, -1},
+            {s.v[index].marker, -1});
 }

@@ -2,7 +2,6 @@
  *
  * Figures of perplexity, training and changes: tables that are not of latencies. */
 #include "tests/support/figure_rows.h"
-#include "tests/util/compared.h"
 
 #include <sys/stat.h>
 

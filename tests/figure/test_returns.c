@@ -95,8 +95,7 @@ Test(plot_returns, means_over_seeds)
         cr_expect_float_eq(q->low, (!maze ? 7 : b ? 3 : 1) + later, 1e-12);
         cr_expect_float_eq(q->high, (!maze ? 7 : b ? 6 : 2) + later, 1e-12);
     }
-    cr_expect_eq(means, 3 * 2);
-    cr_expect_eq(bounds, 2 * 2 * 2);
+    NUMBERS({means, 3 * 2}, {bounds, 2 * 2 * 2});
 }
 
 /* Baselines have more seeds than others, whose means are of all that they have. */

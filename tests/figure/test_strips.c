@@ -31,10 +31,8 @@ Test(plot_strips, a_panel_has_its_samples_and_its_median)
         for (int k = 0; k < 4; k++)
             cr_expect_float_eq(point_at(&p, 0, i, 0, k == 2, k + 1)->y, ns + k, 1e-9);
         const struct plot_point *const median = point_at(&p, 0, i, 0, 2, 0.5);
-        cr_expect_float_eq(median->y, ns, 1e-9);
-        cr_expect_float_eq(median->low, 0.99 * ns, 1e-9);
-        cr_expect_float_eq(median->high, 1.01 * ns, 1e-9);
-        cr_expect_float_eq(point_at(&p, 0, i, 0, 2, 4.5)->y, ns, 1e-9);
+        NUMBERS({median->y, ns, 1e-9}, {median->low, 0.99 * ns, 1e-9},
+                {median->high, 1.01 * ns, 1e-9}, {point_at(&p, 0, i, 0, 2, 4.5)->y, ns, 1e-9});
     }
     cr_expect_str_neq(p.columns.v[0].text, p.columns.v[1].text);
 }

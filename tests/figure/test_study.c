@@ -58,12 +58,9 @@ Test(plot_study, differences_from_the_baseline)
         cr_expect(a->z >= 1);
         if (!base)
             cr_expect(a->low < a->y && a->high > a->y);
-        cr_expect_str_eq(p.series.v[a->series].text, base    ? "baseline"
-                                                     : worse ? "worse"
-                                                             : "better");
+        TEXTS({p.series.v[a->series].text, base ? "baseline" : worse ? "worse" : "better"});
     }
-    cr_expect_eq(entries, 4);
-    cr_expect_eq(floors, 2);
+    NUMBERS({entries, 4}, {floors, 2});
     HAS(p.why, "1");
 }
 

@@ -27,9 +27,8 @@ Test(plot_threads, times_give_speed_up_efficiency_and_serial_fraction)
         for (int n = 1; n <= 8; n *= 2) {
             const struct plot_point *const a = point_at(&p, 0, 0, v, 0, n);
             const double wanted = 1 / (serial[v] + (1 - serial[v]) / n);
-            cr_expect_float_eq(a->y, wanted, 1e-9);
-            cr_expect_float_eq(a->z, serial[v], 1e-9);
-            cr_expect_float_eq(point_at(&p, 1, 0, v, 0, n)->y, wanted / n, 1e-9);
+            NUMBERS({a->y, wanted, 1e-9}, {a->z, serial[v], 1e-9},
+                    {point_at(&p, 1, 0, v, 0, n)->y, wanted / n, 1e-9});
             if (n > 1) {
                 cr_expect_lt(a->low, 0.9 * wanted);
                 cr_expect_gt(a->high, 1.1 * wanted);

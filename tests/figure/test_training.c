@@ -55,14 +55,12 @@ Test(plot_training, a_study_has_a_line_a_contender)
 
     cr_assert_eq(p.columns.n, 1);
     cr_assert_eq(p.series.n, 2, "contenders, not seeds");
-    cr_expect_str_eq(p.series.v[0].text, "a");
-    cr_expect_str_eq(p.series.v[1].text, "b");
+    TEXTS({p.series.v[0].text, "a"}, {p.series.v[1].text, "b"});
     cr_assert_eq(p.n, 2 * (STEPS + 1), "losses, and a validation each");
     for (int i = 0; i < STEPS; i++) {
         const struct plot_point *const a = point_at(&p, 0, 0, 0, 0, 50 + 5 * i);
-        cr_expect_float_eq(a->y, 2 - 0.1 * i, 1e-12);
-        cr_expect_float_eq(a->low, 1 - 0.1 * i, 1e-12);
-        cr_expect_float_eq(a->high, 3 - 0.1 * i, 1e-12);
+        NUMBERS({a->y, 2 - 0.1 * i, 1e-12}, {a->low, 1 - 0.1 * i, 1e-12},
+                {a->high, 3 - 0.1 * i, 1e-12});
     }
     cr_expect_float_eq(point_at(&p, 0, 0, 1, 1, 60)->y, 6.25, 1e-12);
     cr_expect_str_eq(p.y_title, "loss (nats per byte)");

@@ -59,12 +59,8 @@ Test(plot_variants, bars_are_in_order_of_time_on_the_fastest_backend)
     const struct plot_point *const first = bar(&p, layer, 0), *const second = bar(&p, layer, 1);
     const char *const label = kept_text("%s one", variants[1]->name);
     cr_expect_str_eq(first->label, label, "backends differ");
-    cr_expect_eq(first->y, 100);
-    cr_expect_float_eq(first->low, 90, 1e-9);
-    cr_expect_float_eq(first->high, 110, 1e-9);
-    cr_expect_str_eq(said_of(&p, first), "fastest");
-    cr_expect_eq(second->y, 200);
-    cr_expect_str_eq(said_of(&p, second), "slower");
+    NUMBERS({first->y, 100}, {first->low, 90, 1e-9}, {first->high, 110, 1e-9}, {second->y, 200});
+    TEXTS({said_of(&p, first), "fastest"}, {said_of(&p, second), "slower"});
     cr_expect_str_eq(bar(&p, !layer, 0)->label, variants[0]->name, "all on one backend");
 }
 

@@ -4,7 +4,6 @@
 #include "harness/machine/quota.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
-#include "tests/util/compared.h"
 
 TestSuite(quota, .init = folder_make, .fini = folder_remove, .timeout = 240);
 

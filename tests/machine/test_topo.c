@@ -3,7 +3,6 @@
  * Pin plans on synthetic machines of any size, and pinning itself on the actual machine. */
 #include "harness/machine/topo.h"
 #include "tests/support/program.h"
-#include "tests/util/compared.h"
 
 #include <omp.h>
 #include <sched.h>

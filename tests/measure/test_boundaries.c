@@ -4,8 +4,7 @@
  * sides. */
 #include "harness/measure/stats.h"
 #include "harness/measure/verdict.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/compared.h"
 
 static enum verdict mirrored(enum verdict v)
 {
@@ -68,10 +67,8 @@ Test(boundaries, of_percentiles_and_intervals)
     for (int i = 0; i <= P99_SAMPLES; i++)
         x[i] = i;
     cr_expect(isnan(stats_p90(x, 63)) && isnan(stats_p99(x, 661)));
-    cr_expect_float_eq(stats_p90(x, 64), 0.90 * 63, 1e-9);
-    cr_expect_float_eq(stats_p90(x, 65), 0.90 * 64, 1e-9);
-    cr_expect_float_eq(stats_p99(x, 662), 0.99 * 661, 1e-9);
-    cr_expect_float_eq(stats_p99(x, 663), 0.99 * 662, 1e-9);
+    NUMBERS({stats_p90(x, 64), 0.90 * 63, 1e-9}, {stats_p90(x, 65), 0.90 * 64, 1e-9},
+            {stats_p99(x, 662), 0.99 * 661, 1e-9}, {stats_p99(x, 663), 0.99 * 662, 1e-9});
     /* Of n coins, none falls on heads with 2^-n, one at most with (n + 1) 2^-n, two at most with
      * (1 + n + n (n - 1) / 2) 2^-n: 2.5 % is reached at n = 6, 9 (1.95 %) and 12 (1.93 %). */
     static const struct {

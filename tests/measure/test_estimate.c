@@ -3,8 +3,7 @@
  * Estimates of a plan: what each case is charged for. */
 #include "harness/measure/estimate.h"
 #include "tests/support/command_line.h"
-#include "tests/support/kept.h"
-#include "tests/util/compared.h"
+#include "tests/support/failure.h"
 
 TestSuite(estimate, .timeout = 240);
 

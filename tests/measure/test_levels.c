@@ -3,10 +3,9 @@
  * Steps of made histories: found where they were planted, and rarely where there are none. Seeds are
  * fixed, so the counts are the same on every machine. */
 #include "harness/measure/levels.h"
+#include "tests/support/compared.h"
 
 #include "tests/support/normal.h"
-
-#include <criterion/criterion.h>
 
 enum { RUNS = 20 };
 static const double NOISE = 0.015;
@@ -19,11 +18,10 @@ Test(levels, a_step_has_the_interval_of_student)
     struct level_step s[6];
 
     cr_assert_eq(level_steps(x, 6, level_places(6), s), 1);
-    cr_expect(s[0].at == 3 && s[0].before == 3 && s[0].after == 3);
-    cr_expect_float_eq(s[0].diff.mid, 2, 1e-12);
-    cr_expect_float_eq(s[0].diff.low, 2 - 2.7764451051977987 * sd, 1e-9);
-    cr_expect_float_eq(s[0].diff.high, 2 + 2.7764451051977987 * sd, 1e-9);
-    cr_expect_float_eq(s[0].p, level_places(6) * student_two_sided(2 / sd, 4), 1e-12);
+    NUMBERS({s[0].at, 3}, {s[0].before, 3}, {s[0].after, 3}, {s[0].diff.mid, 2, 1e-12},
+            {s[0].diff.low, 2 - 2.7764451051977987 * sd, 1e-9},
+            {s[0].diff.high, 2 + 2.7764451051977987 * sd, 1e-9},
+            {s[0].p, level_places(6) * student_two_sided(2 / sd, 4), 1e-12});
     cr_expect_eq(level_steps(x, 6, 1000, s), 0, "one of 1000 places may look like that");
 }
 
@@ -32,10 +30,8 @@ Test(levels, of_few_values_and_of_equal_ones)
     const double x[] = {1, 1, 1, 2, 2, 2, NAN, 2};
     struct level_step s[8];
 
-    cr_expect_eq(level_places(3), 0);
+    NUMBERS({level_places(3), 0}, {level_steps(x + 2, 3, 2, s), 0}, {level_steps(x, 3, 2, s), 0});
     cr_expect_eq(level_places(4), 4, "three ends, and the two values in the middle");
-    cr_expect_eq(level_steps(x + 2, 3, 2, s), 0);
-    cr_expect_eq(level_steps(x, 3, 2, s), 0);
     cr_assert_eq(level_steps(x, 6, 5, s), 1);
     cr_expect(s[0].at == 3 && s[0].p == 0);
     cr_expect_eq(level_steps(x + 3, 5, 4, s), 0, "a value that is none shows nothing");

@@ -5,7 +5,6 @@
 
 #include "harness/measure/stats.h"
 #include "tests/support/failure.h"
-#include "tests/util/compared.h"
 
 /* ---- warm-up and calibration --------------------------------------------------------------- */
 
@@ -234,13 +233,12 @@ Test(measure, failing_target_leaves_and_the_others_go_on)
                              {.call_ns = 1e6, .fail_at = 70, .fails_with = E_NOMEM}}};
 
     cr_assert_eq(measure_fakes(&b, 3, &usual_schedule), OK);
-    cr_expect(b.out[0].stop == STOP_CI && b.out[0].samples == 15 && b.out[0].status == OK);
-    cr_expect(b.out[1].stop == STOP_FAILED && b.out[1].samples == 0);
-    cr_expect_eq(b.out[1].status, E_CHILD);
+    NUMBERS({b.out[0].stop, STOP_CI}, {b.out[0].samples, 15}, {b.out[0].status, OK},
+            {b.out[1].stop, STOP_FAILED}, {b.out[1].samples, 0}, {b.out[1].status, E_CHILD},
+            {b.out[2].stop, STOP_FAILED}, {b.out[2].status, E_NOMEM}, {b.fake[1].blocks, 1},
+            {b.fake[2].blocks, 70});
     cr_expect_str_eq(b.out[1].err.msg, "fake failed  -> nothing");
-    cr_expect(b.out[2].stop == STOP_FAILED && b.out[2].status == E_NOMEM);
     cr_expect(b.out[2].samples > 0 && b.out[2].samples < 15);
-    NUMBERS({b.fake[1].blocks, 1}, {b.fake[2].blocks, 70});
     for (int i = 0; i < 3; i++)
         cr_expect(b.diary.done[i] == 1 && b.diary.why[i] == b.out[i].stop);
 }

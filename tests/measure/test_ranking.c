@@ -4,7 +4,6 @@
 #include "tests/support/ranked.h"
 
 #include "tests/support/normal.h"
-#include "tests/util/compared.h"
 
 TestSuite(ranking, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
@@ -75,9 +74,8 @@ Test(ranking, variants_by_their_fastest_backends)
     cr_assert_eq(one->n, 3);
     cr_expect_eq(one->shapes, 1);
     cr_expect_str_eq(one->v[0].name, "rope"); /* by avx2: ref counts only where nothing else ran */
-    cr_expect_str_eq(one->v[1].name, "xl");
-    cr_expect_str_eq(one->v[1].place[0].row->backend, "avx512");
-    cr_expect_str_eq(one->v[2].name, "linear");
+    TEXTS({one->v[1].name, "xl"}, {one->v[1].place[0].row->backend, "avx512"},
+          {one->v[2].name, "linear"});
     expect_ratio(&one->v[1].change.log, 1.5);
     expect_ratio(&one->v[2].change.log, 3);
     cr_expect(!is_slower(&one->v[0].change) && is_slower(&one->v[1].change) &&
@@ -159,8 +157,7 @@ Test(ranking, mean_over_shapes_that_all_ran)
     cr_assert_eq(r.n, 1);
     const struct ranking *one = &r.v[0];
     cr_assert_eq(one->n, 2);
-    cr_expect_eq(one->shapes, 3);
-    cr_expect_eq(one->common, 2);
+    NUMBERS({one->shapes, 3}, {one->common, 2});
     cr_expect_str_eq(one->v[0].name, "rope");
     expect_ratio(&one->v[1].change.log, sqrt(1.0 / 1.2 * 1.5));
     cr_expect_str_eq(one->v[one->leader[0]].name, "xl");

@@ -82,9 +82,8 @@ Test(ranking_shapes, perplexity_is_that_of_the_longest_memory)
     add_score(&d, "window", "s9", 0, 7);
     struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert_eq(r.n, 1);
-    cr_expect_eq(r.v[0].shapes, 4);
-    cr_expect_eq(named(&r.v[0], "xl")->bits, 2);
-    cr_expect_eq(named(&r.v[0], "rope")->bits, 3.5);
+    NUMBERS({r.v[0].shapes, 4}, {named(&r.v[0], "xl")->bits, 2},
+            {named(&r.v[0], "rope")->bits, 3.5});
     cr_expect(isnan(named(&r.v[0], "gqa")->bits), "scored twice");
     cr_expect(isnan(named(&r.v[0], "window")->bits), "not scored with 64");
     cr_expect_str_eq(r.unit, "word");

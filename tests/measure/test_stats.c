@@ -3,8 +3,8 @@
  * Statistics against known answers, and the bootstrap against simulated noise. The simulations draw
  * from fixed seeds, so they give the same counts on every machine. */
 #include "harness/measure/launches.h"
+#include "tests/support/compared.h"
 #include "tests/support/sanitized.h"
-#include "tests/util/compared.h"
 
 #include "variants/base/rng.h"
 #include <criterion/logging.h>
@@ -145,9 +145,7 @@ Test(stats, interval_of_a_share)
 
     for (size_t k = 0; k < ARRAY_LEN(known); k++) {
         const struct interval ci = stats_share(known[k][0], known[k][1]);
-        cr_expect_eq(ci.mid, known[k][0]);
-        cr_expect_float_eq(ci.low, known[k][2], 1e-5, "%g", ci.low);
-        cr_expect_float_eq(ci.high, known[k][3], 1e-5, "%g", ci.high);
+        NUMBERS({ci.mid, known[k][0]}, {ci.low, known[k][2], 1e-5}, {ci.high, known[k][3], 1e-5});
     }
 }
 

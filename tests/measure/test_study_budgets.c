@@ -60,14 +60,12 @@ Test(study_budgets_of, verdicts_by_budget)
     text_put(tuned->role, TEXT_SIZE, "tune");
     struct study_verdicts v = verdicts(&t);
     cr_assert_eq(v.n, 9);
-    cr_expect_eq(v.tested, 6);
-    cr_expect_eq(v.noise_of, 3);
+    NUMBERS({v.tested, 6}, {v.noise_of, 3});
     for (int i = 0; i < v.n; i++) {
         const struct study_entry *const e = &v.v[i];
         const int k = e->row->budget_tokens == 1024 ? 0 : e->row->budget_tokens == 2048 ? 1 : 2;
         const int at = *e->row->contender == 'b' ? 0 : *e->row->contender == 'e' ? 1 : 2;
-        cr_expect_float_eq(e->test.mean, nats[at][k], 1e-12);
-        cr_expect_eq(study_is_last(&v, e), k == 2);
+        NUMBERS({e->test.mean, nats[at][k], 1e-12}, {study_is_last(&v, e), k == 2});
         if (at > 0)
             cr_expect_float_eq(e->quality.diff.mid, nats[at][k] - nats[0][k], 1e-12);
     }
@@ -127,8 +125,7 @@ Test(study_budgets_of, returns_change_places)
         t.row[i].test_nats = NAN;
     }
     char *const text = said(&t, true);
-    cr_expect(strstr(text, "early is ahead of base by 0.100 (0.0"), "%s", text);
-    cr_expect(strstr(text, "after 1Ki tokens, and behind by 0.100 (0.0"), "%s", text);
+    HAS(text, "early is ahead of base by 0.100 (0.0", "after 1Ki tokens, and behind by 0.100 (0.0");
     cr_expect_eq(count(text, " is ahead of "), 1, "%s", text);
 }
 

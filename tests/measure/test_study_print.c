@@ -88,12 +88,8 @@ Test(study_print, the_answer_in_sentences)
         snprintf(good, sizeof(good), "%sgood is 0.080 nats better than base (p ", where);
         snprintf(others, sizeof(others), "\n%sNo difference is shown for like (-0.0", where);
         cr_expect_eq(strncmp(text, good, strlen(good)), 0, "%s", text);
-        cr_expect(strstr(text, "), with 21 % more parameters.\n") &&
-                      strstr(text, "bad is 7.000 nats worse than base (p "),
-                  "%s", text);
-        cr_expect(strstr(text, others) && strstr(text, "), wild (-1") &&
-                      strstr(text, "): more is ruled out at 95 %.\n"),
-                  "%s", text);
+        HAS(text, "), with 21 % more parameters.\n", "bad is 7.000 nats worse than base (p ",
+            others, "), wild (-1", "): more is ruled out at 95 %.\n");
         cr_expect_eq(strstr(text, "\ntext, other: No difference is shown for good (-0.0") != NULL,
                      places > 1, "%s", text);
         cr_expect_eq(count_in(text, "\n"), 2 + places, "and nothing else: %s", text);
@@ -110,8 +106,7 @@ Test(study_print, prints_a_row_each)
     }
     struct study_verdicts v = verdicts(&t);
     char *const out = PRINTED(f, study_verdicts_print(f, &v, FORMAT_CSV));
-    cr_expect_eq(count_in(out, "\n"), 3, "%s", out);
-    cr_expect(strncmp(out, "corpus,size,contender,", 22) == 0);
+    NUMBERS_OF(out, {count_in(out, "\n"), 3}, {strncmp(out, "corpus,size,contender,", 22), 0});
     cr_expect(strstr(out, "text,s,far,") && strstr(out, ",worse,"), "%s", out);
 }
 
@@ -131,8 +126,7 @@ Test(study_print, to_paste)
                 *const tex = printed(&v, FORMAT_TEX);
     cr_expect_eq(expect_pasted(table, md, tex), 3, "%s", md);
     cr_expect_not(strstr(md, "noise_nats") || strstr(md, "way_least"), "%s", md);
-    cr_expect(strstr(tex, "50\\%\\_of\\#a\\&b\\textbar{}c") && strstr(tex, "\n% noise floor"), "%s",
-              tex);
+    HAS(tex, "50\\%\\_of\\#a\\&b\\textbar{}c", "\n% noise floor");
 }
 
 /* Where a verdict is "not shown", people are told which differences it rules out; tables for programs

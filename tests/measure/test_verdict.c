@@ -3,6 +3,7 @@
  * Verdicts against known answers and against simulated noise. The simulations draw from fixed
  * seeds, which a failure prints, so they give the same counts on every machine. */
 #include "harness/measure/verdict.h"
+#include "tests/support/compared.h"
 #include "tests/support/normal.h"
 #include "tests/support/sanitized.h"
 
@@ -90,14 +91,12 @@ Test(verdict, of_intervals_without_samples)
                           empty = {NAN, 1000, NAN};
     const struct change c = change_of_intervals(before, after, false, 0);
 
-    cr_expect_float_eq(c.log.mid, log(2), 1e-12);
-    cr_expect_float_eq(c.log.low, log(2) - 0.05, 1e-12);
-    cr_expect_float_eq(c.log.high, log(2) + 0.05, 1e-12);
-    cr_expect_eq(c.verdict, VERDICT_SLOWER);
-    cr_expect_eq(c.basis, BASIS_MOMENTS);
-    cr_expect_eq(change_of_intervals(after, before, false, 0).verdict, VERDICT_FASTER);
-    cr_expect_eq(change_of_intervals(before, before, false, 0).verdict, VERDICT_UNSHOWN);
-    cr_expect_eq(change_of_intervals(empty, after, false, 0).verdict, VERDICT_UNSHOWN);
+    NUMBERS({c.log.mid, log(2), 1e-12}, {c.log.low, log(2) - 0.05, 1e-12},
+            {c.log.high, log(2) + 0.05, 1e-12}, {c.verdict, VERDICT_SLOWER},
+            {c.basis, BASIS_MOMENTS},
+            {change_of_intervals(after, before, false, 0).verdict, VERDICT_FASTER},
+            {change_of_intervals(before, before, false, 0).verdict, VERDICT_UNSHOWN},
+            {change_of_intervals(empty, after, false, 0).verdict, VERDICT_UNSHOWN});
 }
 
 static struct pair pair_of(double before, double after, bool disturbed)
@@ -113,10 +112,9 @@ Test(verdict, of_equal_pairs_is_same)
     for (int i = 0; i < 15; i++)
         p[i] = pair_of(100 + i, 100 + i, false);
     const struct change c = change_of_pairs(p, 15, 1, T, work);
-    cr_expect(c.log.low == 0 && c.log.mid == 0 && c.log.high == 0);
+    NUMBERS({c.log.low, 0}, {c.log.mid, 0}, {c.log.high, 0}, {c.median[BEFORE], 107},
+            {c.median[AFTER], 107}, {change_noise(&c), 0});
     cr_expect(c.verdict == VERDICT_SAME && c.basis == BASIS_PAIRS && c.n == 15);
-    cr_expect(c.median[BEFORE] == 107 && c.median[AFTER] == 107);
-    cr_expect_eq(change_noise(&c), 0);
 }
 
 /* Pairs cancel what both sides share: a level that doubles does not change the ratio. */

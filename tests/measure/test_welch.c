@@ -3,10 +3,9 @@
  * Student's t, Welch's interval and Holm's correction against worked values, and how often they
  * err, by simulation from fixed seeds. */
 #include "harness/measure/welch.h"
+#include "tests/support/compared.h"
 
 #include "tests/support/normal.h"
-
-#include <criterion/criterion.h>
 
 static void expect_near(double got, double want, double bound, const char *what)
 {
@@ -216,11 +215,10 @@ Test(welch, cochran_and_two_way)
     cr_expect(isnan(cochran((const double[]){1, 2, 1, 2, 1, 2}, 2, 3)), "nothing varies");
     cr_expect_eq(two_way_sd((const double[]){1, 2, 2, 3, 4, 5}, 2, 3), 0, "seeds alone");
     const struct welch w = difference(0.215, 0.005, 3);
-    cr_expect_float_eq(w.diff.low, 0.199087768473581, 1e-12);
-    cr_expect_float_eq(w.diff.high, 0.230912231526419, 1e-12);
-    cr_expect_float_eq(w.p, 2.76834654495868e-05, 1e-16);
-    cr_expect_float_eq(least_shown(0.01, 6, 7, 0.005), 0.0490276407190267, 1e-12);
-    cr_expect_float_eq(least_shown(0.01, 40, 1, 0.005), 0.0337177518609673, 1e-12);
+    NUMBERS({w.diff.low, 0.199087768473581, 1e-12}, {w.diff.high, 0.230912231526419, 1e-12},
+            {w.p, 2.76834654495868e-05, 1e-16},
+            {least_shown(0.01, 6, 7, 0.005), 0.0490276407190267, 1e-12},
+            {least_shown(0.01, 40, 1, 0.005), 0.0337177518609673, 1e-12});
 }
 
 Test(welch, benjamini_hochberg)

@@ -30,13 +30,11 @@ Test(checkpoint, sizes_and_defaults)
 
     cr_expect(c.variant == variant_find("gtrxl") && c.gate == gate_find("gru"));
     cr_expect(c.wiring == WIRING_REORDER && c.pos == c.variant->pos);
-    cr_expect(c.H == 2 && c.D == 12 && c.dh == 6 && c.F == 24 && c.N == 2 && c.V == 23);
-    cr_expect(c.mem_len == 8 && c.max_seq == 6 && c.window == 0 && c.clamp_len == 0);
+    NUMBERS({c.H, 2}, {c.D, 12}, {c.dh, 6}, {c.F, 24}, {c.N, 2}, {c.V, 23}, {c.mem_len, 8},
+            {c.max_seq, 6}, {c.window, 0}, {c.clamp_len, 0}, {c.scale, 1 / sqrtf(6), 1e-7f},
+            {c.emb_scale, sqrtf(12), 1e-6f}, {c.ln_eps, 1e-5f});
     cr_expect(c.causal && c.tied && c.out_bias && !c.attn_bias && !c.final_ln && !c.same_length);
     cr_expect(!c.uv_per_layer, "u and v are the model's");
-    cr_expect_float_eq(c.scale, 1 / sqrtf(6), 1e-7f);
-    cr_expect_float_eq(c.emb_scale, sqrtf(12), 1e-6f);
-    cr_expect_eq(c.ln_eps, 1e-5f);
 }
 
 Test(checkpoint, choices_of_the_golden_files)
@@ -80,10 +78,9 @@ Test(checkpoint, keys_that_may_be_absent, .init = folder_make, .fini = folder_re
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         struct config c;
         MUST(edited_config("lm_xl_post", keys[i], NULL, &c, &failure));
-        cr_expect(c.causal == want.causal && c.tied == want.tied && c.window == want.window);
-        cr_expect(c.clip == want.clip && c.rel_rows == want.rel_rows);
-        cr_expect_float_eq(c.scale, want.scale, 1e-7f, "%s", keys[i]);
-        cr_expect_float_eq(c.emb_scale, want.emb_scale, 1e-6f, "%s", keys[i]);
+        NUMBERS_OF(keys[i], {c.causal, want.causal}, {c.tied, want.tied}, {c.window, want.window},
+                   {c.clip, want.clip}, {c.rel_rows, want.rel_rows}, {c.scale, want.scale, 1e-7f},
+                   {c.emb_scale, want.emb_scale, 1e-6f});
     }
 }
 

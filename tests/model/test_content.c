@@ -146,12 +146,11 @@ static double moved(const char *variant, const char *numbers, int L, int M)
  * 3 keys more, and no row is alone. */
 Test(content, rows_that_gathers_move)
 {
-    cr_expect_eq(moved("routing", "clusters_of_head=4", 32, 0), 4 * 32);
-    cr_expect_eq(moved("routing", "clusters_of_head=4,route_window=4", 32, 64),
-                 2 * 32 + 2 * (32 + 4 * 3));
-    cr_expect_eq(moved("reformer", "lsh_half=2", 32, 0), 4 * (2 * 7 + 2 * 7 + 1));
-    cr_expect_eq(moved("reformer", "lsh_half=2,lsh_window=3", 32, 64),
-                 4 * (2 * 8 + 2 * (3 + 8 - 1)));
+    NUMBERS(
+        {moved("routing", "clusters_of_head=4", 32, 0), 4 * 32},
+        {moved("routing", "clusters_of_head=4,route_window=4", 32, 64), 2 * 32 + 2 * (32 + 4 * 3)},
+        {moved("reformer", "lsh_half=2", 32, 0), 4 * (2 * 7 + 2 * 7 + 1)},
+        {moved("reformer", "lsh_half=2,lsh_window=3", 32, 64), 4 * (2 * 8 + 2 * (3 + 8 - 1))});
     /* own keys and values, and mixed ones before all blocks but the first */
     cr_expect_eq(moved("sinkhorn", "sort_block=8", 32, 0), 2 * (32 + 3 * 8));
     cr_expect_eq(moved("informer", "top_u=5", 32, 0), 2 * 5);

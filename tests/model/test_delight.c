@@ -267,8 +267,7 @@ Test(delight, stages_fit_any_sizes)
                     struct config c = config_default(variant_find("delight"), D, 2, dh, 4, 5, 7);
                     set_choice(&c, "dextra", code ? "code" : "paper");
                     const struct stages s = dextra_stages(&c, nth);
-                    cr_expect_eq(s.n, 4 + nth + 2 * code);
-                    cr_expect_eq(s.at[s.n - 1].out, 2 * dh);
+                    NUMBERS({s.n, 4 + nth + 2 * code}, {s.at[s.n - 1].out, 2 * dh});
                     for (int i = 0; i < s.n; i++) {
                         const struct stage *t = &s.at[i];
                         cr_expect(t->a % t->groups == 0 && t->b % t->groups == 0 &&
@@ -285,9 +284,8 @@ Test(delight, widths_are_its_own_unless_given)
     cr_assert_eq(p.n, 2);
     for (int i = 0; i < p.n; i++) {
         const bool narrow = p.cases[i].variant->qkv_map;
-        cr_expect_eq(p.cases[i].config.dh, narrow ? 16 : 32);
-        cr_expect_eq(p.cases[i].config.F, narrow ? 16 : 256);
-        cr_expect_eq(strstr(p.cases[i].repro, "--d-head 16 --d-inner 16") != NULL, narrow);
+        NUMBERS({p.cases[i].config.dh, narrow ? 16 : 32}, {p.cases[i].config.F, narrow ? 16 : 256},
+                {strstr(p.cases[i].repro, "--d-head 16 --d-inner 16") != NULL, narrow});
     }
     p = planned("-V delight -b ref -w layer --seq 8 --mem 0 --d-head 8 --d-inner 100");
     cr_expect(p.n == 1 && p.cases[0].config.dh == 8 && p.cases[0].config.F == 100);

@@ -101,8 +101,6 @@ Test(limits, based_is_as_published)
 
     v->sizes(512, 8, &dh, &F);
     const struct config c = config_default(v, 512, 8, dh, 64, 1, 17);
-    cr_expect_eq(dh, 16);
-    cr_expect_eq(config_dv(&c), 64);
-    cr_expect_eq(features_count(&c), 1 + 16 + 16 * 17 / 2);
-    cr_expect_float_eq(linear_of(&c)->eps, 1e-6, 1e-12, "%g", (double)linear_of(&c)->eps);
+    NUMBERS({dh, 16}, {config_dv(&c), 64}, {features_count(&c), 1 + 16 + 16 * 17 / 2},
+            {linear_of(&c)->eps, 1e-6, 1e-12});
 }

@@ -213,9 +213,8 @@ Test(muon, leaves_the_rest_to_adamw)
     for (int i = 1; i < p->n; i++)
         cr_expect_arr_eq(p->v[i].data, q->v[i].data, p->v[i].n * sizeof(float), "%s", p->v[i].name);
     /* One momentum instead of two moments, and work space: two matrices [5,6], two [5,5]. */
-    cr_expect_eq(both[1].a.part[PART_OPTIMIZER] - both[0].a.part[PART_OPTIMIZER],
-                 30 * sizeof(float));
-    cr_expect_eq(both[0].a.part[PART_SCRATCH], (2 * 30 + 2 * 25) * sizeof(float));
+    NUMBERS({both[1].a.part[PART_OPTIMIZER] - both[0].a.part[PART_OPTIMIZER], 30 * sizeof(float)},
+            {both[0].a.part[PART_SCRATCH], (2 * 30 + 2 * 25) * sizeof(float)});
 }
 
 /* Sizes that threads share. */

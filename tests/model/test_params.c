@@ -64,9 +64,8 @@ static void expect_spread(const struct param *p, double mean, double sd)
         sum += (double)p->data[i];
     for (size_t i = 0; i < p->n; i++)
         square += ((double)p->data[i] - mean) * ((double)p->data[i] - mean);
-    cr_expect_float_eq(sum / n, mean, 5 * sd / sqrt(n), "%s: mean %g", p->name, sum / n);
-    cr_expect_float_eq(sqrt(square / n), sd, 5 * sd / sqrt(2 * n), "%s: deviation %g", p->name,
-                       sqrt(square / n));
+    NUMBERS_OF(p->name, {sum / n, mean, 5 * sd / sqrt(n)},
+               {sqrt(square / n), sd, 5 * sd / sqrt(2 * n)});
 }
 
 Test(params, each_rule_has_its_spread)
@@ -108,11 +107,9 @@ Test(params, ramps_and_counts)
     place_params(&p);
     params_init(&p, 1, 1);
     for (int i = 0; i < 3; i++) {
-        cr_expect_float_eq(p.v[0].data[i], 4 - halves[i], 1e-6f);
-        cr_expect_float_eq(p.v[0].data[3 + i], squares[i], 1e-6f);
-        cr_expect_float_eq(p.v[1].data[i], open[i], 1e-6f);
-        cr_expect_float_eq(p.v[3].data[i], log(1 + i), 1e-6f);
-        cr_expect_eq(p.v[3].data[3 + i], p.v[3].data[i]);
+        NUMBERS({p.v[0].data[i], 4 - halves[i], 1e-6f}, {p.v[0].data[3 + i], squares[i], 1e-6f},
+                {p.v[1].data[i], open[i], 1e-6f}, {p.v[3].data[i], log(1 + i), 1e-6f},
+                {p.v[3].data[3 + i], p.v[3].data[i]});
     }
     cr_expect_eq(p.v[2].data[0], 7);
 }
@@ -165,8 +162,7 @@ Test(params, a_stack_is_one_matrix)
     cr_expect_eq(counting.part[PART_WEIGHTS], sizeof(float) * (18 * IN + 3));
     place_params(&p), place_params(&alone);
     params_init(&p, 7, 1), params_init(&alone, 7, 1);
-    cr_expect_eq(param_out(&p.v[0]), 18);
-    cr_expect_eq(param_out(&p.v[1]), 4);
+    NUMBERS({param_out(&p.v[0]), 18}, {param_out(&p.v[1]), 4});
     for (int i = 0; i < 3; i++) {
         cr_expect_eq(p.v[i].n, (size_t)(out[i] * IN));
         cr_expect_arr_eq(p.v[i].data, alone.v[i].data, p.v[i].n * sizeof(float));

@@ -156,8 +156,7 @@ Test(universal, a_strong_will_decides)
         cr_expect_eq(share, 1.0 / STEPS);
         float *const never = logits_with_bias(&c, -40, &share);
         /* the rest of the weight goes to the last step; else to none */
-        cr_expect_eq(case_error(never, after_all, N) < 1, halt == HALT_GRAVES);
-        cr_expect_eq(share, 1);
+        NUMBERS({case_error(never, after_all, N) < 1, halt == HALT_GRAVES}, {share, 1});
     }
 }
 

@@ -213,9 +213,8 @@ Test(kv_heads, defaults_divide)
     const struct variant *one = variant_find("mqa"), *two = variant_find("gqa");
 
     for (int H = 1; H <= 64; H++) {
-        cr_expect_eq(variant_kv_heads(variant_find("xl"), H), H);
-        cr_expect_eq(variant_kv_heads(one, H), 1);
-        cr_expect_eq(variant_kv_heads(two, H), H % 2 ? 1 : 2);
+        NUMBERS({variant_kv_heads(variant_find("xl"), H), H}, {variant_kv_heads(one, H), 1},
+                {variant_kv_heads(two, H), H % 2 ? 1 : 2});
     }
 }
 
@@ -237,9 +236,8 @@ Test(kv_heads, option_reaches_the_cell_and_its_line)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const struct plan p = planned("%s", cases[i].line);
         cr_assert_eq(p.n, 1);
-        cr_expect_eq(p.cases[0].config.kv_heads, cases[i].kv_heads);
-        cr_expect_eq(strstr(p.cases[0].repro, "--kv-heads") != NULL, cases[i].said, "%s",
-                     p.cases[0].repro);
+        NUMBERS_OF(p.cases[0].repro, {p.cases[0].config.kv_heads, cases[i].kv_heads},
+                   {strstr(p.cases[0].repro, "--kv-heads") != NULL, cases[i].said});
         const struct plan q = planned("%s", p.cases[0].repro);
         cr_expect(q.n == 1 && strcmp(q.cases[0].case_id, p.cases[0].case_id) == 0);
         cr_expect_eq(q.cases[0].config.kv_heads, cases[i].kv_heads);
@@ -262,6 +260,5 @@ Test(kv_heads, option_is_for_attention)
     REFUSED(try_plan(&p, "-V gla -b ref --seq 4 --mem 0 --kv-heads 2", &failure), E_USAGE, "gla");
     p = planned("-V gla,rope -b ref --seq 4 --mem 0 --kv-heads 2");
     cr_assert_eq(p.n, 2);
-    cr_expect_eq(p.cases[0].config.kv_heads, 8);
-    cr_expect_eq(p.cases[1].config.kv_heads, 2);
+    NUMBERS({p.cases[0].config.kv_heads, 8}, {p.cases[1].config.kv_heads, 2});
 }

@@ -48,8 +48,7 @@ Test(sparse, text_comes_back)
         char text[MASK_TEXT], heads[MASK_TEXT];
         cr_assert_eq(masks_parse(&m, texts[i][0], texts[i][1], NULL), OK);
         masks_print(text, heads, &m);
-        cr_expect_str_eq(text, texts[i][0]);
-        cr_expect_str_eq(heads, texts[i][2]);
+        TEXTS({text, texts[i][0]}, {heads, texts[i][2]});
     }
 }
 

@@ -7,7 +7,6 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
-#include "tests/util/compared.h"
 #include "variants/model/lm/lm.h"
 
 TestSuite(choices, .timeout = 120);

@@ -4,7 +4,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/failure.h"
 #include "tests/support/kernel/simd.h"
-#include "tests/util/compared.h"
 #include "variants/model/config/control.h"
 
 /* The number of cases of a line that can run. */

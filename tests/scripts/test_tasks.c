@@ -106,6 +106,5 @@ Test(tasks, commands_work)
     const char *const said = text_end(f);
     if (code == 99)
         cr_skip_test("gnuplot or script is not installed");
-    cr_expect_eq(code, 0, "%s", said);
-    cr_expect_eq(n, TASKS, "%s", said);
+    NUMBERS_OF(said, {code, 0}, {n, TASKS});
 }

@@ -4,9 +4,8 @@
  * with a status and a message. */
 #pragma once
 
+#include "compared.h"
 #include "kept.h"
-
-#include <criterion/criterion.h>
 
 /* What the last call said that failed and was given its address. */
 extern struct err failure;

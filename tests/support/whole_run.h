@@ -33,9 +33,7 @@ static inline void expect_complete(const char *run)
     const struct latency_row *row = latency.row;
     int64_t total = 0;
 
-    cr_expect_eq(latency.n, CASES);
-    cr_expect_eq(memory.n, CASES);
-    cr_expect_eq(count_status(&latency, "ok"), CASES);
+    NUMBERS({latency.n, CASES}, {memory.n, CASES}, {count_status(&latency, "ok"), CASES});
     for (size_t i = 0; i < latency.n; i++) {
         cr_expect_eq(rows_with(&latency, TABLE_LATENCY, row[i].case_id), 1);
         cr_expect_eq(rows_with(&memory, TABLE_MEMORY, row[i].case_id), 1);

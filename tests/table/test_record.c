@@ -237,8 +237,7 @@ Test(record, keys_are_shared)
     key.seed = 7;
     struct perplexity_row row = ROW_OF(perplexity, PERPLEXITY, &key);
     cr_expect_str_eq(row.repro, "--variant xl");
-    cr_expect_eq(row.seed, 7);
-    cr_expect_eq(row.heads, I64_EMPTY);
+    NUMBERS({row.seed, 7}, {row.heads, I64_EMPTY});
     cr_expect_str_eq(row_text(&tables[TABLE_PERPLEXITY], &row, "repro"), "--variant xl");
 }
 

@@ -251,8 +251,7 @@ static void resume_and_finish(enum raw raw, bool killed)
     cr_expect(rundir_done(&again, TABLE_LATENCY, "a"));
     cr_expect_not(rundir_done(&again, TABLE_LATENCY, "b"));
     cr_expect_not(rundir_done(&again, TABLE_LATENCY, "c"));
-    cr_expect_eq(again.had[ROW_OK], 1);
-    cr_expect_eq(again.had[ROW_INTERRUPTED], 0);
+    NUMBERS({again.had[ROW_OK], 1}, {again.had[ROW_INTERRUPTED], 0});
     for (int i = 1; i < 3; i++) {
         put_samples(&again.samples, ids[i], n[i]);
         put_row(&again, TABLE_MEMORY, ids[i], ROW_OK);
@@ -260,8 +259,7 @@ static void resume_and_finish(enum raw raw, bool killed)
     }
     close_run(&again);
     expect_samples(again.path, ids, n, 3);
-    cr_expect_eq(count_rows(&again, TABLE_LATENCY), 3);
-    cr_expect_eq(count_rows(&again, TABLE_MEMORY), 3);
+    NUMBERS({count_rows(&again, TABLE_LATENCY), 3}, {count_rows(&again, TABLE_MEMORY), 3});
 }
 
 Test(rundir, resumes_after_an_end) { resume_and_finish(best_raw(), false); }

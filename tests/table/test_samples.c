@@ -5,7 +5,6 @@
 #include "tests/support/json.h"
 #include "tests/support/sample_rows.h"
 #include "tests/support/tmp_folder.h"
-#include "tests/util/compared.h"
 #include <signal.h>
 #include <sys/resource.h>
 

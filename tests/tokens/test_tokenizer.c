@@ -89,8 +89,7 @@ Test(tokenizer, what_stands_in_front)
     struct tokenizer *const t = must_open(folder);
     int n;
     const int32_t *const front = tokenizer_prefix(t, &n);
-    cr_expect(n == 1 && front[0] == 260);
-    cr_expect_eq(tokenizer_vocab(t), 261);
+    NUMBERS({n, 1}, {front[0], 260}, {tokenizer_vocab(t), 261});
 }
 
 Test(tokenizer, texts_that_are_no_utf8)

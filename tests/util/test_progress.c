@@ -2,7 +2,7 @@
  *
  * Durations as people read them. The line itself: tests/measure/test_console.c. */
 #include "harness/util/progress.h"
-#include "tests/util/compared.h"
+#include "tests/support/failure.h"
 
 Test(progress, durations)
 {

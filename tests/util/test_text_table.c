@@ -67,12 +67,11 @@ Test(text_table, json_is_one_document)
     struct view v;
 
     watch(&v, ON_STDERR, 80, print_table, &json);
-    cr_expect_str_eq(v.file,
-                     "[\n{\"name\":\"one\",\"n\":1,\"about\":\"a text of several words, and more\","
-                     "\"paper\":\"A long title of a paper 2017\"},\n"
-                     "{\"name\":\"twelve\",\"n\":12,\"about\":\"unbreakable_and_very_long_word\","
-                     "\"paper\":null},\n"
-                     "{\"name\":\"dot·dot\",\"n\":3,\"about\":null,\"paper\":\"short\"}\n]\n");
+    TEXTS({v.file, "[\n{\"name\":\"one\",\"n\":1,\"about\":\"a text of several words, and more\","
+                   "\"paper\":\"A long title of a paper 2017\"},\n"
+                   "{\"name\":\"twelve\",\"n\":12,\"about\":\"unbreakable_and_very_long_word\","
+                   "\"paper\":null},\n"
+                   "{\"name\":\"dot·dot\",\"n\":3,\"about\":null,\"paper\":\"short\"}\n]\n"});
 }
 
 /* Without texts that would rather wrap, the others do; a column that is empty is not shown. */

@@ -2,8 +2,7 @@
  *
  * The rule of agreement with known numbers. */
 #include "harness/worker/agree.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/compared.h"
 
 static const struct bound bound = {.rel = 1e-3, .nmse = 1e-6};
 
@@ -13,9 +12,8 @@ Test(agree, largest_error_against_largest_magnitude)
     const struct agreement a = agree(got, want, 3, bound);
 
     cr_expect(a.at == 2 && fabs(a.max_abs - 0.004) < 1e-8);
-    cr_expect_float_eq(a.max_rel, 0.004 / 8, 1e-9);
-    cr_expect_float_eq(a.nmse, 0.004 * 0.004 / 65, 1e-12);
-    cr_expect_float_eq(a.limit, 8e-3, 1e-12);
+    NUMBERS({a.max_rel, 0.004 / 8, 1e-9}, {a.nmse, 0.004 * 0.004 / 65, 1e-12},
+            {a.limit, 8e-3, 1e-12});
     cr_expect(a.within);
     cr_expect(!agree(got, want, 3, (struct bound){.rel = 4e-4, .nmse = 1e-6}).within);
     cr_expect(!agree(got, want, 3, (struct bound){.rel = 1e-3, .nmse = 1e-8}).within);

@@ -20,8 +20,7 @@ Test(checked_rows, cover_the_sequence)
 
     other.seed = 8;
     for (int b = 0; b < r.B; b++) {
-        cr_expect_eq(checked_row(&r, b, 0), 0);
-        cr_expect_eq(checked_row(&r, b, r.each - 1), r.L - 1);
+        NUMBERS({checked_row(&r, b, 0), 0}, {checked_row(&r, b, r.each - 1), r.L - 1});
         for (int k = 0; k < r.each; k++) {
             const int row = checked_row(&r, b, k);
             cr_expect(row >= k * r.L / r.each && row < (k + 1) * r.L / r.each, "[%d,%d] %d", b, k,

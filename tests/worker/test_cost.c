@@ -2,9 +2,8 @@
  *
  * Useful FLOP and compulsory bytes against numbers computed by hand. The shape is B 2, H 2, L 3, M
  * 4, d 5, so that K = 7 and P = L M + L (L+1)/2 = 18. */
+#include "tests/support/compared.h"
 #include "variants/model/lm/lm.h"
-
-#include <criterion/criterion.h>
 
 static struct attn core(void)
 {
@@ -120,11 +119,10 @@ Test(cost, flop_of_further_terms)
     cr_expect_eq(attn_flop(&only), 720);          /* 2 B H P d */
     cr_expect_eq(attn_flop(&spans), 4 * 2 * 20 * 5);
     keyed.R = 2; /* K rows of 2 products each are cheaper: 2 B H K 2 d and B H P */
-    cr_expect_eq(attn_flop(&keyed), 1440 + 560 + 72);
-    cr_expect_eq(attn_grad_flop(&keyed), 2880 + 2 * (560 + 72) - 72);
-    cr_expect_eq(attn_grad_flop(&sunk), 2 * (1440 + 720));
-    cr_expect_eq(attn_grad_flop(&mixing), 2 * (1440 + 576));
-    cr_expect_eq(attn_grad_flop(&added), 2880);
+    NUMBERS({attn_flop(&keyed), 1440 + 560 + 72},
+            {attn_grad_flop(&keyed), 2880 + 2 * (560 + 72) - 72},
+            {attn_grad_flop(&sunk), 2 * (1440 + 720)}, {attn_grad_flop(&mixing), 2 * (1440 + 576)},
+            {attn_grad_flop(&added), 2880});
     added.scores_out = (float[1]){0};
     cr_expect_eq(attn_grad_flop(&added), 2880 + 72); /* what arrives is added */
 }

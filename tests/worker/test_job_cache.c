@@ -79,8 +79,7 @@ Test(job_cache, bytes_by_formula, .timeout = 120)
         char line[512];
         snprintf(line, sizeof(line), SIZES "%s", cases[i].line);
         const size_t bytes = cache_of(line);
-        cr_expect_eq(bytes, cases[i].bytes, "%s: %zu, not %zu", cases[i].line, bytes,
-                     cases[i].bytes);
+        NUMBERS_OF(cases[i].line, {bytes, cases[i].bytes});
     }
 }
 

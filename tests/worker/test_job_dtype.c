@@ -22,10 +22,9 @@ Test(job_dtype, weights_take_their_bytes)
     for (int i = 0; i < p.n; i++) {
         struct job j;
         must_start(&j, &p.cases[i]);
-        cr_expect_eq(p.cases[i].config.dtype, (enum elem)i);
-        cr_expect_eq(j.arena.part[PART_WEIGHTS],
-                     (4 * D + F) * rows[i][0] + D * rows[i][1] + VECTORS * sizeof(float),
-                     "%s: %zu bytes", p.cases[i].repro, j.arena.part[PART_WEIGHTS]);
+        NUMBERS_OF(p.cases[i].repro, {p.cases[i].config.dtype, (enum elem)i},
+                   {j.arena.part[PART_WEIGHTS],
+                    (4 * D + F) * rows[i][0] + D * rows[i][1] + VECTORS * sizeof(float)});
     }
 }
 

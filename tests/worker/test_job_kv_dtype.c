@@ -31,9 +31,8 @@ Test(job_kv_dtype, cache_takes_its_bytes)
             cr_expect_eq(p.cases[n].config.kv_dtype, (enum elem)n);
             cr_expect_eq(strstr(p.cases[n].repro, "--kv-dtype bf16") != NULL, n == ELEM_BF16);
             const size_t row = cases[i].bytes[n];
-            cr_expect_eq(j.arena.part[PART_MEMORY], layers * 2 * 9 * row, "%s: %zu bytes",
-                         p.cases[n].repro, j.arena.part[PART_MEMORY]);
-            cr_expect_eq(job_predicted_bytes(&j), j.arena.part[PART_MEMORY]);
+            NUMBERS_OF(p.cases[n].repro, {j.arena.part[PART_MEMORY], layers * 2 * 9 * row},
+                       {job_predicted_bytes(&j), j.arena.part[PART_MEMORY]});
         }
     }
 }

@@ -218,8 +218,7 @@ Test(protocol, a_text_too_long_is_cut)
     strcpy(line + 605, "\nflop 3\nend\n");
     say_line(&w, line);
     cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &failure), OK, "%s", failure.msg);
-    cr_expect_eq(strlen(r.impl), REPORT_TEXT - 1);
-    cr_expect_eq(r.flop, 3);
+    NUMBERS({strlen(r.impl), REPORT_TEXT - 1}, {r.flop, 3});
 }
 
 /* Garbage, an end, a failure. */

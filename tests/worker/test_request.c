@@ -87,8 +87,7 @@ Test(request, costs_are_sums)
         once += lm_flop(&cached.lm.lm, 2, t ? 1 : PROMPT, t ? PROMPT + t - 1 : 0, 1);
         anew += lm_flop(&again.lm.lm, 2, PROMPT + t, 0, 1);
     }
-    cr_expect_eq(job_flop(&cached), once);
-    cr_expect_eq(job_flop(&again), anew);
+    NUMBERS({job_flop(&cached), once}, {job_flop(&again), anew});
     cr_expect(anew > 2 * once);
     cr_expect(job_bytes(&again) > 0 && job_bytes(&cached) > 0);
     cr_expect_eq(job_tokens(&cached), 2 * NEW);

@@ -5,7 +5,6 @@
 #include "tests/support/model.h"
 #include "tests/support/score_line.h"
 #include "tests/support/tmp_folder.h"
-#include "tests/util/compared.h"
 
 #include "variants/model/checkpoint/checkpoint.h"
 

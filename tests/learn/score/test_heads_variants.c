@@ -6,7 +6,6 @@
 #include "tests/support/kernel/head_rows.h"
 #include "tests/support/model.h"
 #include "tests/support/tmp_folder.h"
-#include "tests/util/compared.h"
 
 TestSuite(heads_variants, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

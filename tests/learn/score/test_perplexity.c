@@ -7,7 +7,6 @@
 #include "tests/support/model.h"
 #include "tests/support/tmp_folder.h"
 #include "tests/table/must_rows.h"
-#include "tests/util/compared.h"
 #include "variants/model/checkpoint/checkpoint.h"
 
 TestSuite(perplexity, .init = folder_make, .fini = folder_remove, .timeout = 240);

@@ -27,13 +27,11 @@ Test(recl, followed_by_hand)
     cr_assert_eq(recl_of_group(r, model, 2, contexts, 3, 4, 1, &failure), OK);
     cr_expect(r[0].length == 10 && !r[0].at_end, "%d", r[0].length);
     cr_expect(r[1].length == 20 && r[1].at_end, "%d", r[1].length);
-    cr_expect_float_eq(r[0].gain, 1 - exp(-0.25), 1e-12);
-    cr_expect_float_eq(r[1].gain, 1 - exp(-0.25), 1e-12);
+    NUMBERS({r[0].gain, 1 - exp(-0.25), 1e-12}, {r[1].gain, 1 - exp(-0.25), 1e-12});
     cr_assert_eq(recl_of_group(r, model, 2, contexts, 3, 4, 0.25, &failure), OK);
     cr_expect(r[0].length == 10 && !r[0].at_end, "%d", r[0].length);
     cr_expect(r[1].length == 0 && !r[1].at_end, "%d", r[1].length);
-    cr_expect_float_eq(r[0].gain, 1 - exp(-1), 1e-12);
-    cr_expect_float_eq(r[1].gain, 0, 1e-12);
+    NUMBERS({r[0].gain, 1 - exp(-1), 1e-12}, {r[1].gain, 0, 1e-12});
 }
 
 /* Alone, B is its own baseline: 5 2 2 2 (2.75) to 4 1 2 2 (2.25), to 4 1 1 2 (2): it gains twice.

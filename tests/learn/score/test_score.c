@@ -36,9 +36,8 @@ Test(score, interval_by_hand)
     const int n[] = {4, 4, 2};
     const struct report r = score_of(sum, n, 3);
 
-    cr_expect_eq(r.nll, 2);
-    cr_expect_float_eq(r.nll_low, 2 - 1.959964 * 6 / 10, 1e-12, "%g", r.nll_low);
-    cr_expect_float_eq(r.nll_high, 2 + 1.959964 * 6 / 10, 1e-12, "%g", r.nll_high);
+    NUMBERS({r.nll, 2}, {r.nll_low, 2 - 1.959964 * 6 / 10, 1e-12},
+            {r.nll_high, 2 + 1.959964 * 6 / 10, 1e-12});
 }
 
 Test(score, one_segment_has_no_interval)

@@ -7,7 +7,6 @@
 #include "tests/support/failure.h"
 #include "tests/support/score_line.h"
 #include "tests/support/words.h"
-#include "tests/util/compared.h"
 
 TestSuite(counting, .timeout = 120);
 

@@ -54,10 +54,8 @@ Test(masked, hides_every_place_as_often)
 
 Test(masked, counts_a_share)
 {
-    cr_expect_eq(masked_count(0.15, 100), 15);
-    cr_expect_eq(masked_count(0.15, 1), 1);
-    cr_expect_eq(masked_count(1e-9, 100), 1);
-    cr_expect_eq(masked_count(1, 100), 100);
+    NUMBERS({masked_count(0.15, 100), 15}, {masked_count(0.15, 1), 1}, {masked_count(1e-9, 100), 1},
+            {masked_count(1, 100), 100});
 }
 
 /* ---- training ------------------------------------------------------------------------------ */

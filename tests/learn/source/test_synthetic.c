@@ -38,8 +38,7 @@ Test(synthetic, text_is_read_or_refused)
     cr_assert_eq(synthetic_parse(&s, "copy:alphabet=7,p=0.25,lag=3,seed=4", &failure), OK);
     cr_expect(s.value[0] == 3 && s.value[1] == 0.25 && s.value[2] == 7 && s.seed == 4);
     cr_assert_eq(synthetic_parse(&s, SOURCE_DEFAULT, &failure), OK);
-    cr_expect(s.value[0] == 192 && s.value[1] == 0.9 && s.value[2] == 16 && s.value[3] == 4 &&
-              s.seed == 0);
+    NUMBERS({s.value[0], 192}, {s.value[1], 0.9}, {s.value[2], 16}, {s.value[3], 4}, {s.seed, 0});
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         for (int k = 1; k < 16 && bad[i][k]; k++) {
             const char *const text = kept_text("%s:%s", bad[i][0], bad[i][k]);

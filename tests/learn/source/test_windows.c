@@ -3,8 +3,7 @@
  * Windows of a text against the loops that published numbers were counted with, for all small
  * texts, windows and strides. */
 #include "harness/learn/source/windows.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/compared.h"
 
 enum { MOST = 40 };
 
@@ -79,9 +78,8 @@ Test(windows, a_stream_goes_on_and_begins_behind_what_is_given)
                     int read = 0, next = given > 1 ? given : 1;
                     while (windows_next(&w, &v)) {
                         const int again = v.read - v.fresh_ids;
-                        cr_expect_eq(v.fresh, read == 0);
-                        cr_expect_eq(again, min_int(past, read));
-                        cr_expect_eq((int)v.at - 2, read - again);
+                        NUMBERS({v.fresh, read == 0}, {again, min_int(past, read)},
+                                {(int)v.at - 2, read - again});
                         read += v.fresh_ids;
                         cr_expect_eq(v.weight, v.scored);
                         if (v.scored)

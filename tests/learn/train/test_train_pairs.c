@@ -101,8 +101,7 @@ Test(train_pairs, right_is_what_is_most_likely)
     static const float logits[] = {0, 2, 1, 3, 3, 3, -5, -4, -4.5f, 1, 0, 0};
     static const int32_t targets[] = {1, 0, 2, 1};
 
-    cr_expect_eq(pairs_right(logits, targets, 4, 3), 2);
-    cr_expect_eq(pairs_right(logits, targets, 2, 3), 2);
+    NUMBERS({pairs_right(logits, targets, 4, 3), 2}, {pairs_right(logits, targets, 2, 3), 2});
 }
 
 /* ---- training ------------------------------------------------------------------------------ */

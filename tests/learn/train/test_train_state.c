@@ -49,9 +49,8 @@ static void copy_file(const char *to, const char *from)
 static void expect_loads(int step)
 {
     MUST(trainer_load(&trainer, path, &failure));
-    cr_expect_eq(trainer.optimizer.step, step);
+    NUMBERS({trainer.optimizer.step, step}, {access(state, F_OK), 0});
     cr_expect_neq(access(next, F_OK), 0, "a second state is left");
-    cr_expect_eq(access(state, F_OK), 0);
 }
 
 static void expect_refused(enum status want, const char *named)
@@ -117,8 +116,7 @@ Test(train_state, older_files_name_no_weights)
     edited_file(kept, state, &(struct edit){.key = "weights"});
     cr_assert_eq(rename(kept, state), 0);
     expect_loads(2);
-    cr_expect_eq(trainer.best_valid, 1.25);
-    cr_expect_eq(trainer.trained_s, 2.5);
+    NUMBERS({trainer.best_valid, 1.25}, {trainer.trained_s, 2.5});
 }
 
 /* Files older than an option were made with its default; those older than all name none. */

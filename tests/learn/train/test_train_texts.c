@@ -112,9 +112,8 @@ Test(train_texts, the_last_twentieth_of_a_text_validates)
         snprintf(line, sizeof(line), ways[i].line, folder, folder, folder);
         begin(&t, line);
         const int tail = ways[i].n / 20;
-        cr_expect_eq(ways[i].ids, t.text.ids != NULL, "%s", line);
-        cr_expect_eq((int)t.text.n, ways[i].n - tail, "%s: %zu", line, t.text.n);
-        cr_expect_eq((int)t.valid.n, min_int(tail, VALID_TOKENS), "%s: %zu", line, t.valid.n);
+        NUMBERS_OF(line, {ways[i].ids, t.text.ids != NULL}, {(int)t.text.n, ways[i].n - tail},
+                   {(int)t.valid.n, min_int(tail, VALID_TOKENS)});
         /* One behind the other, in one array: nothing is in both, and nothing between them. */
         cr_expect(t.text.ids ? t.valid.ids == t.text.ids + t.text.n
                              : t.valid.at == t.text.at + t.text.n,

@@ -197,8 +197,7 @@ Test(gguf_model, rope_in_any_file)
         for (int i = 0; i < 2; i++)
             freqs[i].in = lists[i].in;
         char *const a = scaling_of("part", freqs, 2, 3), *const b = scaling_of("part", lists, 3, 3);
-        cr_expect_str_eq(a, of_freqs);
-        cr_expect_str_eq(b, of_lists);
+        TEXTS({a, of_freqs}, {b, of_lists});
     }
 }
 

@@ -100,10 +100,9 @@ Test(gguf_rope, lists_of_longrope)
 
     MUST(read_lists(how, large, small, &left, &failure));
     const json_t *const list = json_object_get(how, "long_factor");
-    cr_expect_eq(left, 1);
-    cr_expect_eq(json_array_size(list), 3);
-    cr_expect_eq(json_array_size(json_object_get(how, "short_factor")), 1);
-    cr_expect_eq((float)json_real_value(json_array_get(list, 2)), 4.75f);
+    NUMBERS({left, 1}, {json_array_size(list), 3},
+            {json_array_size(json_object_get(how, "short_factor")), 1},
+            {(float)json_real_value(json_array_get(list, 2)), 4.75f});
     cr_expect_eq(read_lists(none, "a", "b", &left, &failure), OK);
     cr_expect(left == 3 && json_object_size(none) == 0);
     REFUSED(read_lists(none, small, "b", &left, &failure), E_IO, large, "  -> ");

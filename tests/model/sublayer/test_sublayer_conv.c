@@ -140,26 +140,23 @@ Test(sublayer_conv, letters_make_the_sublayers_of_a_layer)
 
     cr_assert_eq(lm_init(&m, &c, NULL), OK);
     cr_assert_eq(m.sublayers.n, 8);
-    cr_expect_eq(with_name(&m, "attn.q"), 4);
-    cr_expect_eq(with_name(&m, ".mattn.q"), 2);
-    cr_expect_eq(with_name(&m, "branches.last.depth"), 2);
-    cr_expect_eq(with_name(&m, ".ff.ln."), 4);
+    NUMBERS({with_name(&m, "attn.q"), 4}, {with_name(&m, ".mattn.q"), 2},
+            {with_name(&m, "branches.last.depth"), 2}, {with_name(&m, ".ff.ln."), 4},
+            {m.sublayers.at[0].c->H, 6}, {m.sublayers.at[0].c->dh, 3}, {m.sublayers.at[2].c->H, 3},
+            {m.sublayers.at[2].c->dh, 5});
     cr_expect_neq(m.sublayers.at[2].at[OWN_weights], m.sublayers.at[0].at[OWN_weights]);
     cr_expect_neq(m.sublayers.at[2].at[OWN_norm], m.sublayers.at[0].at[OWN_norm]);
-    cr_expect(m.sublayers.at[0].c->H == 6 && m.sublayers.at[0].c->dh == 3);
-    cr_expect(m.sublayers.at[2].c->H == 3 && m.sublayers.at[2].c->dh == 5);
     lm_free(&m);
 
     c = config_default(variant_find("sepconv"), 12, 3, 5, 17, 2, 11);
     cr_assert_eq(lm_init(&m, &c, NULL), OK);
     cr_assert_eq(m.sublayers.n, 8);
-    cr_expect_eq(sublayers_attentions(&m.sublayers), 4);
-    cr_expect_eq(m.sublayers.at[2].at[OWN_weights], m.sublayers.at[0].at[OWN_weights]);
-    cr_expect_eq(m.sublayers.at[2].at[OWN_norm], m.sublayers.at[0].at[OWN_norm]);
+    NUMBERS({sublayers_attentions(&m.sublayers), 4},
+            {m.sublayers.at[2].at[OWN_weights], m.sublayers.at[0].at[OWN_weights]},
+            {m.sublayers.at[2].at[OWN_norm], m.sublayers.at[0].at[OWN_norm]},
+            {with_name(&m, "attn.q"), 2}, {with_name(&m, "sep.depth"), 2},
+            {with_name(&m, ".lnw."), 4});
     cr_expect_neq(m.sublayers.at[4].at[OWN_weights], m.sublayers.at[0].at[OWN_weights]);
-    cr_expect_eq(with_name(&m, "attn.q"), 2);
-    cr_expect_eq(with_name(&m, "sep.depth"), 2);
-    cr_expect_eq(with_name(&m, ".lnw."), 4);
     lm_free(&m);
 }
 
@@ -171,9 +168,8 @@ Test(sublayer_conv, the_first_layer_alone_may_have_one)
     for (int first = 0; first < 2; first++) {
         set_choice(&c, "cpe_layers", first ? "first" : "all");
         cr_assert_eq(lm_init(&m, &c, NULL), OK);
-        cr_expect_eq(m.sublayers.n, first ? 7 : 9);
-        cr_expect_eq(with_name(&m, "cpe.weight"), first ? 1 : 3);
-        cr_expect_eq(m.sublayers.at[m.sublayers.n - 1].layer, 2);
+        NUMBERS({m.sublayers.n, first ? 7 : 9}, {with_name(&m, "cpe.weight"), first ? 1 : 3},
+                {m.sublayers.at[m.sublayers.n - 1].layer, 2});
         lm_free(&m);
     }
 }

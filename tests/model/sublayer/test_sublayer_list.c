@@ -30,8 +30,7 @@ Test(sublayer_list, tensors_have_their_names)
     char text[1024];
 
     list_tensors(&c, text, sizeof(text));
-    cr_expect_str_eq(text,
-                     ATTN("layers.0.") LN("layers.0.ln1") LN("layers.0.ln2") FF("layers.0.ff."));
+    TEXTS({text, ATTN("layers.0.") LN("layers.0.ln1") LN("layers.0.ln2") FF("layers.0.ff.")});
     c.wiring = WIRING_REZERO;
     list_tensors(&c, text, sizeof(text));
     cr_expect_str_eq(text, ATTN("layers.0.") FF("layers.0.ff.") " layers.0.alpha");
