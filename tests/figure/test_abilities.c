@@ -9,27 +9,12 @@ TestSuite(plot_abilities, .init = folder_make, .fini = folder_remove, .timeout =
 static void add(struct study_row *all, size_t *n, const char *contender, const char *corpus,
                 int seed, double above, double blind)
 {
-    struct study_row *const r = &all[(*n)++];
+    struct study_row *const r = study_put(all, n, contender, "s", corpus, seed);
 
-    *r = study_row_empty();
-    snprintf(r->case_id, TEXT_SIZE, "%s %s %d", contender, corpus, seed);
-    text_put(r->status, TEXT_SIZE, "ok");
-    text_put(r->role, TEXT_SIZE, "final");
-    text_put(r->contender, TEXT_SIZE, contender);
-    text_put(r->size, TEXT_SIZE, "s");
-    text_put(r->corpus, LINE_SIZE, corpus);
-    r->baseline = strcmp(contender, "base") == 0;
-    r->seed = seed;
     r->test_nats = 1;
     r->test_answer_nats = isnan(blind) ? NAN : 0.5 + above;
     r->test_answer_floor_nats = isnan(blind) ? NAN : 0.5;
     r->test_answer_blind_nats = blind;
-}
-
-static struct plot made_of(struct study_row *row, size_t n)
-{
-    made_table(in_folder(tables[TABLE_STUDY].file), TABLE_STUDY, row, n);
-    return must_plot(folder, "abilities");
 }
 
 Test(plot_abilities, a_cell_for_each_text_that_asks)
@@ -43,7 +28,7 @@ Test(plot_abilities, a_cell_for_each_text_that_asks)
         add(row, &n, "base", "cue", seed, seed == 1 ? 0.5 : 1.5, 2.5);
         add(row, &n, "able", "novel", seed, 0, NAN);
     }
-    struct plot p = made_of(row, n);
+    struct plot p = study_plot(row, n, "abilities");
     int cells = 0, lines = 0, texts = 0;
     for (int i = 0; i < p.n; i++) {
         const struct plot_point *const a = &p.point[i];
@@ -74,7 +59,7 @@ Test(plot_abilities, no_cell_of_survivors)
         add(row, &n, "able", "copy", seed, 0.01, 2.5);
     }
     text_put(row[n - 1].status, TEXT_SIZE, "wrong");
-    struct plot p = made_of(row, n);
+    struct plot p = study_plot(row, n, "abilities");
     int cells = 0;
     for (int i = 0; i < p.n; i++)
         cells += p.point[i].kind == 0;
@@ -96,7 +81,7 @@ Test(plot_abilities, a_cell_for_each_task)
         row[n - 1].test_return = 1 + 2.0 * seed;
         row[n - 1].solved = seed == 2;
     }
-    struct plot p = made_of(row, n);
+    struct plot p = study_plot(row, n, "abilities");
     int cells = 0;
     for (int i = 0; i < p.n; i++)
         if (p.point[i].kind == 0) {
@@ -114,7 +99,7 @@ Test(plot_abilities, no_text_asks)
     size_t n = 0;
 
     add(row, &n, "base", "novel", 1, 0, NAN);
-    struct plot p = made_of(row, n);
+    struct plot p = study_plot(row, n, "abilities");
     cr_expect_eq(p.n, 0);
     cr_expect(*p.why);
 }

@@ -12,29 +12,30 @@ TestSuite(plot, .init = folder_make, .fini = folder_remove, .timeout = 100);
 /* Two variants, two backends, three lengths, two memories; time = (1 + variant) * seq^2 ns on the
  * first backend and half of it on the second. */
 static const struct backend *usual[2];
-static void make_grid(struct rundir *r)
+static struct rundir make_grid(void)
 {
+    struct rundir r = made_open("aaaa");
+
     usual[0] = backends[1] ? backends[1] : backends[0];
     usual[1] = backends[1] && backends[2] ? backends[2] : backends[0];
-    *r = made_open("aaaa");
     for (int v = 0; v < 2; v++)
         for (int b = 0; b < 2; b++)
             for (int seq = 128; seq <= 512; seq *= 2)
                 for (int mem = 0; mem <= 64; mem += 64) {
-                    const struct key_row k = key_of(r, variants[v]->name, usual[b]->name, seq, mem);
+                    const struct key_row k =
+                        key_of(&r, variants[v]->name, usual[b]->name, seq, mem);
                     const double ns = (1 + v) * (double)seq * seq / (1 + b);
-                    put_latency(r, &k, ns, 8 * ns, 100);
+                    put_latency(&r, &k, ns, 8 * ns, 100);
                 }
-    put_env(r, 1);
+    put_env(&r, 1);
+    return r;
 }
 
 /* ---- points -------------------------------------------------------------------------------- */
 
 Test(plot, lines_are_the_rows)
 {
-    struct rundir r;
-
-    make_grid(&r);
+    struct rundir r = make_grid();
     struct plot p = must_plot(r.path, "latency-seq");
     cr_assert_eq(p.n, 24);
     cr_assert_eq(p.rows.n, 2);
@@ -211,9 +212,7 @@ Test(plot, names_do_not_break_the_table)
 
 Test(plot, roofline_has_points_and_ceilings)
 {
-    struct rundir r;
-
-    make_grid(&r);
+    struct rundir r = make_grid();
     struct plot p = must_plot(r.path, "roofline");
     int points = 0, ceilings = 0;
     for (int i = 0; i < p.n; i++) {
@@ -242,9 +241,7 @@ Test(plot, roofline_of_a_machine_alone)
 
 Test(plot, backends_are_relative_to_the_base)
 {
-    struct rundir r;
-
-    make_grid(&r);
+    struct rundir r = make_grid();
     struct plot p = must_plot(r.path, "backends");
     cr_assert_eq(p.n, 24);
     cr_assert_eq(p.series.n, 2);

@@ -24,27 +24,18 @@ static void put_times(struct rundir *r, int variant, const char *workload, int s
 static void train(const char *contender, int variant, double nats)
 {
     for (int seed = 0; seed < 3; seed++) {
-        struct study_row *const s = &trained[n_trained++];
-        *s = study_row_empty();
-        text_put(s->status, TEXT_SIZE, "ok");
-        text_put(s->role, TEXT_SIZE, "final");
-        text_put(s->contender, TEXT_SIZE, contender);
+        struct study_row *const s = study_put(trained, &n_trained, contender, "s", "novel", seed);
         text_put(s->variant, TEXT_SIZE, variants[variant]->name);
-        text_put(s->size, TEXT_SIZE, "s");
-        text_put(s->corpus, LINE_SIZE, "novel");
         text_put(s->unit, TEXT_SIZE, "byte");
-        s->seed = seed;
         s->test_nats = nats + 0.1 * (seed - 1);
     }
 }
 
 static struct plot finish(struct rundir *r)
 {
-    char path[FILE_PATH];
-
     put_env(r, 1);
-    cr_assert_eq(file_join(path, r->path, tables[TABLE_STUDY].file, &failure), OK);
-    made_table(path, TABLE_STUDY, trained, n_trained);
+    made_table(kept_text("%s/%s", r->path, tables[TABLE_STUDY].file), TABLE_STUDY, trained,
+               n_trained);
     return must_plot(r->path, "quality");
 }
 

@@ -17,18 +17,12 @@ TestSuite(plot_returns, .init = make_jobs, .fini = folder_remove, .timeout = 240
 static void add(struct study_row *all, size_t *n, const char *contender, const char *task,
                 const char *role, int seed)
 {
-    struct study_row *const r = &all[(*n)++];
+    struct study_row *const r = study_put(all, n, contender, "s", task, seed);
 
-    *r = study_row_empty();
     snprintf(r->case_id, TEXT_SIZE, "%s %s %s %d", contender, task, role, seed);
-    text_put(r->status, TEXT_SIZE, "ok");
     text_put(r->role, TEXT_SIZE, role);
-    text_put(r->contender, TEXT_SIZE, contender);
     text_put(r->variant, TEXT_SIZE, "xl");
-    text_put(r->size, TEXT_SIZE, "s");
-    text_put(r->corpus, LINE_SIZE, task);
     snprintf(r->checkpoint, LINE_SIZE, "jobs/%s%s%d", contender, task, seed);
-    r->seed = seed;
     r->random_return = 0.5;
     r->optimum_return = 4;
     if (strcmp(role, "final") == 0)
@@ -57,12 +51,6 @@ static void add_curve(struct study_row *all, size_t *n, const char *contender, c
     put_curve(&all[*n - 1], from);
 }
 
-static struct plot returns_of(const struct study_row *row, size_t n)
-{
-    made_table(in_folder(tables[TABLE_STUDY].file), TABLE_STUDY, row, n);
-    return must_plot(folder, "returns");
-}
-
 Test(plot_returns, means_over_seeds)
 {
     static struct study_row row[16];
@@ -75,7 +63,7 @@ Test(plot_returns, means_over_seeds)
     }
     add(row, &n, "a", "maze", "tune", 3); /* is not shown */
     put_curve(&row[n - 1], 100);
-    struct plot p = returns_of(row, n);
+    struct plot p = study_plot(row, n, "returns");
     cr_assert_eq(p.columns.n, 2);
     cr_assert_eq(p.series.n, 2);
     int means = 0, bounds = 0;
@@ -111,7 +99,7 @@ Test(plot_returns, contenders_have_seeds_of_their_own)
             continue;
         add_curve(row, &n, "b", "maze", "final", seed, 1 + seed);
     }
-    struct plot p = returns_of(row, n);
+    struct plot p = study_plot(row, n, "returns");
     for (int i = 0; i < p.n; i++) {
         const struct plot_point *const q = &p.point[i];
         const bool b = strcmp(p.series.v[q->series].text, "b") == 0;
@@ -133,7 +121,7 @@ Test(plot_returns, nothing_to_draw)
     add(row, &n, "a", "novel", "final", 1);
     row[1].test_return = NAN;
     row[1].test_nats = 1;
-    struct plot p = returns_of(row, n);
+    struct plot p = study_plot(row, n, "returns");
     cr_expect_eq(p.n, 0);
     cr_expect(*p.why);
 }
@@ -149,7 +137,7 @@ Test(plot_returns, no_line_of_survivors)
         add_curve(row, &n, "b", "maze", "final", seed, 3);
     }
     text_put(row[0].status, TEXT_SIZE, "failed");
-    struct plot p = returns_of(row, n);
+    struct plot p = study_plot(row, n, "returns");
     for (int i = 0; i < p.n; i++)
         if (p.point[i].kind == 0)
             cr_expect_str_eq(p.series.v[p.point[i].series].text, "b");

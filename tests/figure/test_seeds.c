@@ -18,22 +18,16 @@ static const struct contender {
 static void make_study(const char *const *sizes, int n_sizes, int lengths)
 {
     struct study_row trained[16];
-    char path[FILE_PATH];
     size_t n = 0;
 
     struct rundir r = made_open("aaaa");
     for (int z = 0; z < n_sizes; z++)
         for (size_t c = 0; c < ARRAY_LEN(contenders); c++)
             for (int seed = 0; seed < SEEDS; seed++) {
-                struct study_row *const s = &trained[n++];
-                *s = study_row_empty();
-                text_put(s->status, TEXT_SIZE, "ok");
-                text_put(s->role, TEXT_SIZE, "final");
-                text_put(s->contender, TEXT_SIZE, contenders[c].name);
+                struct study_row *const s =
+                    study_put(trained, &n, contenders[c].name, sizes[z], "", seed);
                 text_put(s->variant, TEXT_SIZE, variants[0]->name);
-                text_put(s->size, TEXT_SIZE, sizes[z]);
                 snprintf(s->checkpoint, LINE_SIZE, "jobs/%zu", n);
-                s->seed = seed;
                 s->d_inner = contenders[c].d_inner;
                 s->layers = z + 1;
                 for (int m = 0; m < lengths; m++) {
@@ -50,10 +44,8 @@ static void make_study(const char *const *sizes, int n_sizes, int lengths)
                 }
             }
     put_env(&r, 1);
-    cr_assert_eq(file_join(path, r.path, tables[TABLE_STUDY].file, &failure), OK);
-    made_table(path, TABLE_STUDY, trained, n);
-    folder_path(path, "run");
-    cr_assert_eq(rename(r.path, path), 0);
+    made_table(kept_text("%s/%s", r.path, tables[TABLE_STUDY].file), TABLE_STUDY, trained, n);
+    cr_assert_eq(rename(r.path, in_folder("run")), 0);
 }
 
 static struct plot must_plot_run(const char *figure) { return must_plot(in_folder("run"), figure); }

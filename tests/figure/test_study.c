@@ -8,18 +8,9 @@ TestSuite(plot_study, .init = folder_make, .fini = folder_remove, .timeout = 240
 static void add(struct study_row *all, size_t *n, const char *contender, const char *size, int seed,
                 double nats, double seconds)
 {
-    struct study_row *const r = &all[(*n)++];
+    struct study_row *const r = study_put(all, n, contender, size, "text", seed);
 
-    *r = study_row_empty();
-    snprintf(r->case_id, TEXT_SIZE, "%s %s %d", contender, size, seed);
-    text_put(r->status, TEXT_SIZE, "ok");
-    text_put(r->role, TEXT_SIZE, "final");
-    text_put(r->contender, TEXT_SIZE, contender);
-    text_put(r->size, TEXT_SIZE, size);
-    text_put(r->corpus, LINE_SIZE, "text");
-    r->baseline = strcmp(contender, "base") == 0;
     r->test_nats = nats + 0.01 * (seed - 2) * (r->baseline ? 1 : 2);
-    r->seed = seed;
     r->tokens = 1000;
     r->train_s = seconds * (1 + 0.01 * seed);
 }
@@ -29,7 +20,6 @@ static void add(struct study_row *all, size_t *n, const char *contender, const c
 Test(plot_study, differences_from_the_baseline)
 {
     static struct study_row row[32];
-    char path[FILE_PATH];
     size_t n = 0;
 
     for (int seed = 1; seed <= 3; seed++) {
@@ -40,9 +30,7 @@ Test(plot_study, differences_from_the_baseline)
             add(row, &n, "worse", "l", seed, 3, 2);
         add(row, &n, "better", "l", seed, 1, 4);
     }
-    folder_path(path, tables[TABLE_STUDY].file);
-    MUST(table_replace(&tables[TABLE_STUDY], path, row, n, &failure));
-    struct plot p = must_plot(folder, "study");
+    struct plot p = study_plot(row, n, "study");
     cr_assert_eq(p.columns.n, 2);
     cr_expect_str_eq(p.columns.v[0].text, "text s");
     int entries = 0, floors = 0;
@@ -69,7 +57,7 @@ Test(plot_study, differences_from_controls)
 {
     static const char *const pairs[][2] = {{"low", ""}, {"high", ""}, {"a", "low"}, {"b", "high"}};
     static struct study_row row[32];
-    char path[FILE_PATH], labels[256] = "";
+    char labels[256] = "";
     size_t n = 0;
 
     for (int seed = 1; seed <= 3; seed++)
@@ -78,9 +66,7 @@ Test(plot_study, differences_from_controls)
             text_put(row[n - 1].control, TEXT_SIZE, pairs[i][1]);
             row[n - 1].baseline = i < 2;
         }
-    folder_path(path, tables[TABLE_STUDY].file);
-    MUST(table_replace(&tables[TABLE_STUDY], path, row, n, &failure));
-    struct plot p = must_plot(folder, "study");
+    struct plot p = study_plot(row, n, "study");
     for (int i = 0; i < p.n; i++)
         if (p.point[i].kind == 0)
             snprintf(labels + strlen(labels), sizeof(labels) - strlen(labels), "%s;",
@@ -92,7 +78,6 @@ Test(plot_study, differences_from_controls)
 Test(plot_study, no_difference_of_survivors)
 {
     static struct study_row row[16];
-    char path[FILE_PATH];
 
     for (int lost = 0; lost < 2; lost++) {
         size_t n = 0;
@@ -101,9 +86,7 @@ Test(plot_study, no_difference_of_survivors)
             add(row, &n, "other", "s", seed, 1, 1);
         }
         text_put(row[lost].status, TEXT_SIZE, "failed");
-        folder_path(path, tables[TABLE_STUDY].file);
-        MUST(table_replace(&tables[TABLE_STUDY], path, row, n, &failure));
-        struct plot p = must_plot(folder, "study");
+        struct plot p = study_plot(row, n, "study");
         cr_expect_eq(p.n, 0);
         HAS(p.why, "each with a score");
     }
@@ -112,14 +95,11 @@ Test(plot_study, no_difference_of_survivors)
 Test(plot_study, nothing_to_compare)
 {
     static struct study_row row[2];
-    char path[FILE_PATH];
     size_t n = 0;
 
     add(row, &n, "base", "s", 1, 2, 1);
     add(row, &n, "base", "s", 2, 2, 1);
-    folder_path(path, tables[TABLE_STUDY].file);
-    MUST(table_replace(&tables[TABLE_STUDY], path, row, n, &failure));
-    struct plot p = must_plot(folder, "study");
+    struct plot p = study_plot(row, n, "study");
     cr_expect_eq(p.n, 0);
     cr_expect(*p.why);
 }
@@ -129,7 +109,6 @@ Test(plot_study, nothing_to_compare)
 Test(plot_study, over_budgets)
 {
     static struct study_row row[32];
-    char path[FILE_PATH];
     size_t n = 0;
 
     for (int k = 0; k < 2; k++)
@@ -141,9 +120,7 @@ Test(plot_study, over_budgets)
             snprintf(row[n - 1].case_id, TEXT_SIZE, "%d.%d", k, seed);
         }
     text_put(row[n - 1].status, TEXT_SIZE, "failed");
-    folder_path(path, tables[TABLE_STUDY].file);
-    MUST(table_replace(&tables[TABLE_STUDY], path, row, n, &failure));
-    struct plot p = must_plot(folder, "budgets");
+    struct plot p = study_plot(row, n, "budgets");
     cr_assert_eq(p.columns.n, 1);
     cr_expect_str_eq(p.columns.v[0].text, "text s");
     cr_assert_eq(p.n, 3, "%d", p.n);

@@ -45,8 +45,7 @@ static struct plot plot_two(const char *unit, const char *other)
     put_training(&row[2], "b", "final", 1, other, 5);
     put_training(&row[3], "b", "final", 2, other, 5.5);
     put_training(&row[4], "a", "tune", 1, unit, 100);
-    made_table(in_folder(tables[TABLE_STUDY].file), TABLE_STUDY, row, 5);
-    return must_plot(folder, "training");
+    return study_plot(row, 5, "training");
 }
 
 Test(plot_training, a_study_has_a_line_a_contender)

@@ -3,9 +3,8 @@
  * The derived columns of a row, from one report and six samples, by hand. */
 #include "harness/measure/result.h"
 #include "tests/support/command_line.h"
+#include "tests/support/compared.h"
 #include "tests/support/kernel/simd.h"
-
-#include <criterion/criterion.h>
 
 /* Two threads on one L2 and one L1 each and two L3. */
 static const struct topo_facts caches = {
@@ -28,40 +27,44 @@ struct example {
     struct latency_row row;
 };
 
-static void open_example(struct example *x)
+static struct example x;
+
+static void open_example(void)
 {
     static const double wall[] = {10, 12, 99, 11, 13, 30, 12}, cpu[] = {8, 9, 70, 8, 10, 20, 9};
 
-    must_plan(&x->plan, &x->o, "-b ref -w attn -V xl --seq 3 --mem 4 --d-model 16 --heads 2");
+    must_plan(&x.plan, &x.o, "-b ref -w attn -V xl --seq 3 --mem 4 --d-model 16 --heads 2");
     for (int i = 0; i < 7; i++)
-        x->sample[i] = (struct sample){.wall_ns = 2 * wall[i],
-                                       .cpu_ns = 2 * cpu[i],
-                                       .calls = 2,
-                                       .involuntary_switches = i == 2 ? 5 : 0,
-                                       .disturbed = i == 2};
-    x->r = (struct result){.bcase = &x->plan.cases[0],
-                           .outcome = {.stop = STOP_TIME, .inner_calls = 2, .samples = 7},
-                           .samples = x->sample,
-                           .n = 7};
-    x->r.report = (struct report){.bind_ns = 7e6,
-                                  .flop = 2400,
-                                  .bytes = 360,
-                                  .tokens = 6,
-                                  .max_abs_err = 3e-7,
-                                  .max_rel_err = 2e-7,
-                                  .nmse = 4e-14,
-                                  .isa_used = "avx2"};
-    x->key = key_row_empty();
-    result_finish(&x->r);
+        x.sample[i] = (struct sample){.wall_ns = 2 * wall[i],
+                                      .cpu_ns = 2 * cpu[i],
+                                      .calls = 2,
+                                      .involuntary_switches = i == 2 ? 5 : 0,
+                                      .disturbed = i == 2};
+    x.r = (struct result){.bcase = &x.plan.cases[0],
+                          .outcome = {.stop = STOP_TIME, .inner_calls = 2, .samples = 7},
+                          .samples = x.sample,
+                          .n = 7};
+    x.r.report = (struct report){.bind_ns = 7e6,
+                                 .flop = 2400,
+                                 .bytes = 360,
+                                 .tokens = 6,
+                                 .max_abs_err = 3e-7,
+                                 .max_rel_err = 2e-7,
+                                 .nmse = 4e-14,
+                                 .isa_used = "avx2"};
+    x.key = key_row_empty();
+    result_finish(&x.r);
 }
 
+TestSuite(result, .init = open_example);
+
 /* Its row beside these peaks, and 36 ns of the reference. */
-static const struct latency_row *row_of(struct example *x, const struct peaks *p)
+static const struct latency_row *row_of(const struct peaks *p)
 {
     const struct roofline y = {.peaks = p, .caches = &caches, .ref_median_ns = 36};
 
-    result_latency(&x->row, &x->r, &x->key, &y);
-    return &x->row;
+    result_latency(&x.row, &x.r, &x.key, &y);
+    return &x.row;
 }
 
 static void expect_is(double got, double want, const char *column)
@@ -72,17 +75,11 @@ static void expect_is(double got, double want, const char *column)
 
 Test(result, columns_of_times)
 {
-    struct example x;
-    open_example(&x);
-    const struct latency_row *const row = row_of(&x, NULL);
+    const struct latency_row *const row = row_of(NULL);
 
-    IS(samples, 7);
-    IS(samples_disturbed, 1);
-    IS(inner_calls, 2);
-    IS(involuntary_switches, 5);
-    IS(min_ns, 10);
-    IS(median_ns, 12);
-    IS(max_ns, 30);
+    NUMBERS({row->samples, 7}, {row->samples_disturbed, 1}, {row->inner_calls, 2},
+            {row->involuntary_switches, 5}, {row->min_ns, 10}, {row->median_ns, 12},
+            {row->max_ns, 30});
     IS(mean_ns, 88.0 / 6);
     /* Squares of 10 12 11 13 30 12 add up to 1578. */
     IS(stddev_ns, sqrt((1578 - 88.0 * 88 / 6) / 5));
@@ -100,8 +97,6 @@ Test(result, interval_is_as_wide_as_launches_of_the_run_tell)
 {
     static const struct launch_noise loud = {.squares = 2, .freedom = 2}, quiet = {1e-9, 2}, none;
     const double half = 4.30265272974946 / sqrt(3);
-    struct example x;
-    open_example(&x);
 
     x.r.sum.launches = 3;
     result_widen(&x.r, &none);
@@ -118,23 +113,13 @@ Test(result, interval_is_as_wide_as_launches_of_the_run_tell)
 /* Rates are by the median, 12 ns: not by the mean or the fastest. */
 Test(result, columns_of_rates)
 {
-    struct example x;
-    open_example(&x);
-    const struct latency_row *const row = row_of(&x, NULL);
+    const struct latency_row *const row = row_of(NULL);
 
-    IS(flop_count, 2400);
-    IS(bytes_moved_min, 360);
-    IS(gflop_per_s, 200);
-    IS(gbyte_per_s, 30);
-    IS(tokens_per_s, 5e8);
-    IS(ref_median_ns, 36);
-    IS(ratio_to_ref, 3);
-    IS(bind_ns, 7e6);
-    IS(max_abs_err, 3e-7);
-    IS(max_rel_err, 2e-7);
-    IS(err_limit, 2e-5); /* of the workload */
-    IS(nmse, 4e-14);
-    IS(nmse_limit, 1e-10);
+    NUMBERS({row->flop_count, 2400}, {row->bytes_moved_min, 360}, {row->gflop_per_s, 200},
+            {row->gbyte_per_s, 30}, {row->tokens_per_s, 5e8, 5e-4}, {row->ref_median_ns, 36},
+            {row->ratio_to_ref, 3}, {row->bind_ns, 7e6}, {row->max_abs_err, 3e-7},
+            {row->max_rel_err, 2e-7}, {row->nmse, 4e-14}, {row->nmse_limit, 1e-10},
+            {row->err_limit, 2e-5}); /* of the workload */
     cr_expect(isnan(row->peak_flops_pct) && isnan(row->peak_bw_pct) && !row->bound[0],
               "peaks were not measured");
 }
@@ -142,26 +127,24 @@ Test(result, columns_of_rates)
 /* 200 Gflop/s of 400, 30 GB/s of the level that holds the bytes. */
 Test(result, columns_of_the_roofline)
 {
-    struct example x;
-    open_example(&x);
-    const struct latency_row *const row = row_of(&x, &peaks);
+    const struct latency_row *const row = row_of(&peaks);
 
     IS(peak_flops_pct, 50);
     IS(peak_bw_pct, 10);
     cr_expect_str_eq(row->bound, "compute"); /* 6 ns of multiply-adds, 1.2 ns of reading */
 
     x.r.report.flop = 479; /* 480 take as long as the bytes */
-    row_of(&x, &peaks);
+    row_of(&peaks);
     cr_expect_str_eq(row->bound, "memory");
     x.r.report.flop = 481;
-    row_of(&x, &peaks);
+    row_of(&peaks);
     cr_expect_str_eq(row->bound, "compute");
 
     strcpy(x.r.report.isa_used, "base");
-    row_of(&x, &peaks);
+    row_of(&peaks);
     IS(peak_flops_pct, 100 * (481 / 12.0) / 100);
     strcpy(x.r.report.isa_used, "avx512"); /* not measured */
-    row_of(&x, &peaks);
+    row_of(&peaks);
     cr_expect(isnan(row->peak_flops_pct) && !row->bound[0]);
     IS(peak_bw_pct, 10);
 }
@@ -176,18 +159,16 @@ Test(result, bandwidth_is_that_of_the_level_that_fits)
         {(16 << 10) + 1, 60}, {128 << 10, 60},      {(128 << 10) + 1, 20},
     };
     struct peaks without_l2 = peaks;
-    struct example x;
-    open_example(&x);
     const struct latency_row *const row = &x.row;
 
     for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
         x.r.report.bytes = levels[i].bytes;
-        row_of(&x, &peaks);
+        row_of(&peaks);
         IS(peak_bw_pct, 100 * (levels[i].bytes / 12) / levels[i].gbyte_per_s);
     }
     without_l2.l2 = 0;
     x.r.report.bytes = 4 << 10;
-    row_of(&x, &without_l2);
+    row_of(&without_l2);
     IS(peak_bw_pct, 100 * ((4 << 10) / 12.0) / 60);
 }
 
@@ -214,8 +195,7 @@ Test(result, faster_than_the_machine_is_suspect)
 
     for (size_t i = 0; i < ARRAY_LEN(row); i++) {
         struct peaks own = peaks;
-        struct example x;
-        open_example(&x);
+        open_example();
         const struct roofline y = {.peaks = &own, .caches = &caches, .ref_median_ns = 36};
         own.busy = row[i].busy;
         x.plan.cases[0].config.dtype = row[i].elem;
@@ -228,53 +208,45 @@ Test(result, faster_than_the_machine_is_suspect)
         if (row[i].of[0])
             cr_expect(strstr(x.r.detail, row[i].of), "%s", x.r.detail);
     }
-    struct example x;
     for (int i = 0; i < 2; i++) { /* 199 and 201 % on a busy machine */
-        open_example(&x);
+        open_example();
         x.r.report = (struct report){.flop = i ? 9648 : 9552, .bytes = 360, .isa_used = "avx2"};
         x.r.sum.median = 12;
         x.r.sum.disturbed = 1;
         result_judge(&x.r, &(struct roofline){.peaks = &peaks, .caches = &caches});
         cr_expect_eq(x.r.status, i ? ROW_SUSPECT : ROW_OK, "%s", x.r.detail);
     }
-    open_example(&x);
+    open_example();
     result_judge(&x.r, &(struct roofline){.caches = &caches});
     cr_expect_eq(x.r.status, ROW_OK, "peaks were not measured");
 }
 
 Test(result, what_was_not_measured_is_empty)
 {
-    struct example x;
-    open_example(&x);
     const struct latency_row *const row = &x.row;
 
     x.r.n = 0; /* placed and checked, no block counted */
-    row_of(&x, &peaks);
+    row_of(&peaks);
     IS(flop_count, 2400);
     cr_expect(isnan(row->median_ns) && isnan(row->gflop_per_s) && isnan(row->tokens_per_s));
     cr_expect(isnan(row->ratio_to_ref) && isnan(row->peak_flops_pct) && !row->bound[0]);
     x.r.report.bind_ns = 0; /* not even placed */
-    row_of(&x, &peaks);
+    row_of(&peaks);
     cr_expect(isnan(row->flop_count) && isnan(row->bytes_moved_min) && isnan(row->err_limit));
 }
 
 Test(result, peaks_of_a_busy_machine_are_no_measure)
 {
-    struct example x;
     struct peaks busy = peaks;
 
-    open_example(&x);
     busy.busy = 1;
-    row_of(&x, &busy);
+    row_of(&busy);
     cr_expect(isnan(x.row.peak_flops_pct) && isnan(x.row.peak_bw_pct) && !x.row.bound[0]);
     cr_expect(x.row.gflop_per_s > 0);
 }
 
 Test(result, remarks)
 {
-    struct example x;
-
-    open_example(&x);
     cr_expect_str_eq(x.r.detail, "");
     x.o.check = false;
     x.sample[0].disturbed = true; /* five remain, too few to leave two out */
@@ -283,7 +255,7 @@ Test(result, remarks)
     x.r.n = 5;
     result_finish(&x.r);
     cr_expect_eq(x.r.remarks, REMARK_UNCHECKED | REMARK_NOISY | REMARK_FEW);
-    row_of(&x, NULL);
+    row_of(NULL);
     cr_expect(isnan(x.row.ci95_low_ns) && isnan(x.row.ci95_high_ns), "five have no interval");
     cr_expect(isnan(x.row.err_limit), "nothing was compared");
 }
@@ -292,10 +264,7 @@ Test(result, remarks)
  * kinds of cores. */
 Test(result, remarks_of_clock_and_cores)
 {
-    struct example x;
-
-    open_example(&x);
-    row_of(&x, &peaks);
+    row_of(&peaks);
     cr_expect(isnan(x.row.clock_ratio) && isnan(x.row.energy_j), "unknown");
     cr_expect_eq(x.r.remarks, 0);
     x.r.spin_ns = 100;
@@ -310,16 +279,13 @@ Test(result, remarks_of_clock_and_cores)
     x.r.report.mixed_kinds = 1;
     result_finish(&x.r);
     cr_expect_eq(x.r.remarks, REMARK_CLOCK | REMARK_MIXED);
-    row_of(&x, &peaks);
-    cr_expect_eq(x.row.clock_ratio, 0.8);
-    cr_expect_eq(x.row.energy_j, 0.5);
+    row_of(&peaks);
+    NUMBERS({x.row.clock_ratio, 0.8}, {x.row.energy_j, 0.5});
 }
 
 Test(result, columns_of_memory)
 {
-    struct example x;
     struct memory_row memory, *const row = &memory;
-    open_example(&x);
 
     x.r.report.arena_bytes = 5000;
     x.r.report.predicted_bytes = 800;
@@ -329,18 +295,10 @@ Test(result, columns_of_memory)
     for (int p = 0; p < PART_COUNT; p++)
         x.r.report.part_bytes[p] = 100 + p;
     result_memory(&memory, &x.r, &x.key);
-    IS(arena_peak_bytes, 5000);
-    IS(model_predicted_bytes, 800);
-    IS(cache_bytes, 700);
-    IS(rss_before_bytes, 30000);
-    IS(rss_peak_bytes, 36000);
-    IS(rss_delta_bytes, 6000);
-    IS(weights_bytes, 100);
-    IS(activations_bytes, 101);
-    IS(memory_state_bytes, 102);
-    IS(scores_bytes, 103);
-    IS(rel_pos_bytes, 104);
-    IS(gradients_bytes, 105);
-    IS(optimizer_bytes, 106);
-    IS(backend_scratch_bytes, 107);
+    NUMBERS({row->arena_peak_bytes, 5000}, {row->model_predicted_bytes, 800},
+            {row->cache_bytes, 700}, {row->rss_before_bytes, 30000}, {row->rss_peak_bytes, 36000},
+            {row->rss_delta_bytes, 6000}, {row->weights_bytes, 100}, {row->activations_bytes, 101},
+            {row->memory_state_bytes, 102}, {row->scores_bytes, 103}, {row->rel_pos_bytes, 104},
+            {row->gradients_bytes, 105}, {row->optimizer_bytes, 106},
+            {row->backend_scratch_bytes, 107});
 }

@@ -55,6 +55,31 @@ static inline struct plot must_plot(const char *dir, const char *name)
     return p;
 }
 
+/* Of the rows of a study, in the test's folder. */
+static inline struct plot study_plot(const struct study_row *row, size_t n, const char *name)
+{
+    made_table(in_folder(tables[TABLE_STUDY].file), TABLE_STUDY, row, n);
+    return must_plot(folder, name);
+}
+
+/* The next row, of a training that is judged. */
+static inline struct study_row *study_put(struct study_row *all, size_t *n, const char *contender,
+                                          const char *size, const char *corpus, int seed)
+{
+    struct study_row *const r = &all[(*n)++];
+
+    *r = study_row_empty();
+    snprintf(r->case_id, TEXT_SIZE, "%s %s %s %d", contender, size, corpus, seed);
+    text_put(r->status, TEXT_SIZE, "ok");
+    text_put(r->role, TEXT_SIZE, "final");
+    text_put(r->contender, TEXT_SIZE, contender);
+    text_put(r->size, TEXT_SIZE, size);
+    text_put(r->corpus, LINE_SIZE, corpus);
+    r->baseline = strcmp(contender, "base") == 0;
+    r->seed = seed;
+    return r;
+}
+
 /* Of a run that is over. */
 static inline struct plot plot_of(struct rundir *r, const char *name)
 {
