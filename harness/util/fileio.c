@@ -234,25 +234,18 @@ enum status file_may_replace(const char *path, struct err *e)
     return fail(e, E_IO, "cannot replace %s: not a regular file  -> give another name", path);
 }
 
+static bool put_all(FILE *f, const void *arg)
+{
+    const struct bytes *const b = arg;
+
+    return b->n == 0 || fwrite(b->data, b->n, 1, f) == 1;
+}
+
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e)
 {
-    struct appender a = {.fd = -1};
-    char *half;
-
     TRY(file_may_replace(path, e));
-    if (snprintf(a.path, FILE_PATH, "%s", path) >= FILE_PATH)
-        return file_fail(e, "write", path, ENAMETOOLONG);
-    if ((a.fd = half_create(&half, path)) < 0)
-        return file_fail(e, "create", path, errno);
-    append_write(&a, data, n);
-    append_sync(&a);
-    enum status st = append_close(&a, e);
-    if (st == OK)
-        st = file_move(half, path, e);
-    if (st != OK)
-        unlink(half);
-    free(half);
-    return st;
+    const int why = half_write(path, put_all, &(struct bytes){(char *)data, n});
+    return why ? file_fail(e, "write", path, why) : OK;
 }
 
 enum status file_copy(const char *from, const char *to, struct err *e)

@@ -116,8 +116,9 @@ Test(rundir, full_disk_while_it_is_made)
 {
     static const struct {
         rlim_t bytes;
-        const char *file;
-    } disks[] = {{100, "run.json"}, {600, "latency.csv"}};
+        const char *file, *why;
+    } disks[] = {{100, "run.json", "File too large  -> "},
+                 {600, "latency.csv", "No space left on device  -> "}};
 
     signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LEN(disks); i++) {
@@ -125,7 +126,7 @@ Test(rundir, full_disk_while_it_is_made)
         cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){disks[i].bytes, RLIM_INFINITY}), 0);
         cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &failure), E_IO);
         cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
-        HAS(failure.msg, disks[i].file, "No space left on device  -> ");
+        HAS(failure.msg, disks[i].file, disks[i].why);
         cr_expect_neq(rmdir(in_folder("20261121T060102Z-nogit")), 0);
         cr_expect_eq(errno, ENOENT);
     }
