@@ -11,22 +11,16 @@ static const struct alias aliases[] = {{"n_routed_experts", "num_experts"}, {0}}
 
 /* clang-format off */
 static const struct tensor_row tensors[] = {
-    {.ours = "embed", .published = "embed_tokens"},
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
-    {ATTENTION("q", "q_proj")},
     {ATTENTION("q_a", "q_a_proj")},
     {ATTENTION("q_norm", "q_a_layernorm")},
     {ATTENTION("q_b", "q_b_proj")},
     {ATTENTION("kv_a", "kv_a_proj_with_mqa")},
     {ATTENTION("kv_norm", "kv_a_layernorm")},
     {ATTENTION("kv_b", "kv_b_proj")},
-    {ATTENTION("o", "o_proj")},
     EXPERTS,
     SHARED_EXPERT("shared_experts"),
     LLAMA_FEED_FORWARD,
-    {.ours = "final_ln", .published = "norm"},
-    LLAMA_OUTPUT,
+    LLAMA_REST,
     {0},
 };
 /* clang-format on */

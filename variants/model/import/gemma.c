@@ -8,17 +8,15 @@
 
 /* clang-format off */
 static const struct tensor_row tensors[] = {
-    {.ours = "embed", .published = "embed_tokens"},
     {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm", .plus_one = true},
     {.ours = "layers.*.ln1_out", .published = "layers.*.post_attention_layernorm", .plus_one = true},
     {.ours = "layers.*.ln2", .published = "layers.*.pre_feedforward_layernorm", .plus_one = true},
     {.ours = "layers.*.ln2_out", .published = "layers.*.post_feedforward_layernorm", .plus_one = true},
-    LLAMA_ATTENTION,
     {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_norm", .plus_one = true},
     {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_norm", .plus_one = true},
     LLAMA_FEED_FORWARD,
     {.ours = "final_ln", .published = "norm", .plus_one = true},
-    LLAMA_OUTPUT,
+    LLAMA_REST,
     {0},
 };
 /* clang-format on */

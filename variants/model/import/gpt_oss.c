@@ -6,10 +6,6 @@
 
 /* clang-format off */
 static const struct tensor_row tensors[] = {
-    {.ours = "embed", .published = "embed_tokens"},
-    {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm"},
-    {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm"},
-    LLAMA_ATTENTION,
     {.ours = "layers.*.attn.sink", .published = "layers.*.self_attn.sinks"},
     {.ours = "layers.*.ff.router", .published = "layers.*.mlp.router"},
 #define EXPERT(name, rest, in, nth, of)                                                            \
@@ -37,8 +33,7 @@ static const struct tensor_row tensors[] = {
     EXPERT("1", "bias", "gate_up_proj_bias", 1, 2),
     EXPERT("2", "weight", "down_proj", 0, 1),
     EXPERT("2", "bias", "down_proj_bias", 0, 1),
-    {.ours = "final_ln", .published = "norm"},
-    LLAMA_OUTPUT,
+    LLAMA_REST,
     {0},
 };
 /* clang-format on */

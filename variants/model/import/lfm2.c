@@ -11,7 +11,6 @@
     }
 
 static const struct tensor_row tensors[] = {
-    {.ours = "embed", .published = "embed_tokens"},
     {.ours = "layers.*.ln1", .published = "layers.*.operator_norm"},
     {.ours = "layers.*.ln2", .published = "layers.*.ffn_norm"},
     IN("b", 0),
@@ -19,9 +18,6 @@ static const struct tensor_row tensors[] = {
     IN("x", 2),
     {CONV("conv", "conv"), .taps = true},
     {CONV("o", "out_proj")},
-    {.ours = "layers.*.attn.q", .published = "layers.*.self_attn.q_proj"},
-    {.ours = "layers.*.attn.k", .published = "layers.*.self_attn.k_proj"},
-    {.ours = "layers.*.attn.v", .published = "layers.*.self_attn.v_proj"},
     {.ours = "layers.*.attn.o", .published = "layers.*.self_attn.out_proj"},
     {.ours = "layers.*.attn.q_norm", .published = "layers.*.self_attn.q_layernorm"},
     {.ours = "layers.*.attn.k_norm", .published = "layers.*.self_attn.k_layernorm"},
@@ -29,7 +25,7 @@ static const struct tensor_row tensors[] = {
     {.ours = "layers.*.ff.1", .published = "layers.*.feed_forward.w3"},
     {.ours = "layers.*.ff.2", .published = "layers.*.feed_forward.w2"},
     {.ours = "final_ln", .published = "embedding_norm"},
-    LLAMA_OUTPUT,
+    LLAMA_REST,
     {0},
 };
 

@@ -30,7 +30,6 @@ static int64_t rows_before(const struct config *c, int part)
 /* clang-format off */
 /* All but the maps that the rule's operands are made by, and the feed-forward network. */
 #define LAYERS                                                                                     \
-    {.ours = "embed", .published = "embed_tokens"},                                                \
     {.ours = "layers.*.ln1", .published = "layers.*.input_layernorm", .plus_one = true},           \
     {.ours = "layers.*.ln2", .published = "layers.*.post_attention_layernorm", .plus_one = true},  \
     {RULE("conv", "conv1d"), .taps = true},                                                        \
@@ -40,13 +39,10 @@ static int64_t rows_before(const struct config *c, int part)
     {RULE("o", "out_proj")},                                                                       \
     {ATTENTION("q", "q_proj"), .layout = LAYOUT_HEADS, .part = 0, .parts = 2},                     \
     {ATTENTION("g", "q_proj"), .layout = LAYOUT_HEADS, .part = 1, .parts = 2},                     \
-    {ATTENTION("k", "k_proj")},                                                                    \
-    {ATTENTION("v", "v_proj")},                                                                    \
-    {ATTENTION("o", "o_proj")},                                                                    \
     {ATTENTION("q_norm", "q_norm"), .plus_one = true},                                             \
     {ATTENTION("k_norm", "k_norm"), .plus_one = true},                                             \
     {.ours = "final_ln", .published = "norm", .plus_one = true},                                   \
-    LLAMA_OUTPUT
+    LLAMA_REST
 
 static const struct tensor_row tensors[] = {
     QKV("q", 0),
