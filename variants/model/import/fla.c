@@ -101,8 +101,10 @@ void fla_put_inner(struct config_json *j, int width, bool gated)
                     fla_width(j, "intermediate_size", (wide + step - 1) / step * step));
 }
 
-void fla_skip_idle(struct config_json *j)
+void fla_check_idle(struct config_json *j)
 {
+    if (config_json_at(j, "attn"))
+        import_refuse(j, "attn: layers of attention, not supported  -> use a model without");
     SKIP(j, "attn_mode", "fuse_norm", "fuse_swiglu", "fuse_cross_entropy", "use_l2warp",
          "fuse_linear_cross_entropy", "initializer_range");
 }
@@ -110,10 +112,8 @@ void fla_skip_idle(struct config_json *j)
 /* What both are, with heads of this many keys and values. */
 static void put_block(struct config_json *j, const char *variant, int heads, int keys, int values)
 {
-    if (config_json_at(j, "attn"))
-        import_refuse(j, "attn: layers of attention, not supported  -> use a model without");
     import_need_word(j, "hidden_act", "swish");
-    fla_skip_idle(j);
+    fla_check_idle(j);
     import_put_common(j, variant);
     config_json_put(j, "mixer", "%s", variant);
     config_json_put(j, "n_head", "%d", heads);
@@ -141,9 +141,7 @@ static void gated_deltanet(struct config_json *j)
     const int taps = config_json_whole(j, "conv_size", TAPS, 1, 256);
 
     if (heads % of_keys)
-        config_json_refuse(j,
-                           "gated_deltanet with num_heads %d of num_v_heads %d  -> use a divisor",
-                           of_keys, heads);
+        import_refuse(j, "num_heads %d of num_v_heads %d  -> use a divisor", of_keys, heads);
     put_block(j, "gdn", heads, keys, times(j, "expand_v", 2, keys));
     fla_put_inner(j, width, true);
     put_gate(j, "use_gate");
@@ -161,12 +159,12 @@ static void refuse_of_gla(struct config_json *j, int heads)
 
     for (size_t i = 0; i < ARRAY_LEN(without); i++)
         if (config_json_at(j, without[i]))
-            config_json_refuse(j, "gla with %s: not supported  -> use a model without", without[i]);
+            import_refuse(j, "%s: not supported  -> use a model without", without[i]);
     import_need_flag(j, "use_short_conv", false);
     import_need_flag(j, "elementwise_affine", true);
     if (fla_width(j, "num_kv_heads", heads) != heads)
-        config_json_refuse(j, "gla with num_kv_heads %d of %d heads: not supported  -> use as many",
-                           fla_width(j, "num_kv_heads", heads), heads);
+        import_refuse(j, "num_kv_heads %d of %d heads: not supported  -> use as many",
+                      fla_width(j, "num_kv_heads", heads), heads);
     SKIP(j, "conv_size", "share_conv_kernel");
     SKIP(j, "use_gk", "use_gv"); /* its program reads neither */
 }
@@ -175,8 +173,7 @@ static void refuse_of_gla(struct config_json *j, int heads)
 static int share(struct config_json *j, const char *key, int all, int heads)
 {
     if (all % heads)
-        config_json_refuse(j, "gla with %s: %d columns of %d heads  -> use a multiple", key, all,
-                           heads);
+        import_refuse(j, "%s: %d columns of %d heads  -> use a multiple", key, all, heads);
     return all / heads;
 }
 

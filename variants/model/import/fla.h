@@ -16,4 +16,4 @@ int fla_width(struct config_json *j, const char *key, int absent);
 /* The feed-forward network, gated or not, is as wide as is said, or by a rule from the model's. */
 void fla_put_inner(struct config_json *j, int width, bool gated);
 /* Keys of how it is computed and trained. */
-void fla_skip_idle(struct config_json *j);
+void fla_check_idle(struct config_json *j);

@@ -61,10 +61,9 @@ static void more(struct config_json *j)
     const double expand = config_json_real(j, "expand", 2, 0, MAX_WIDTH);
 
     if (expand * D != (double)H * width)
-        config_json_refuse(j,
-                           "mamba2 with expand %g: num_heads %d of head_dim %d are not %g  -> "
-                           "give a complete config",
-                           expand, H, width, expand * D);
+        import_refuse(
+            j, "expand %g: num_heads %d of head_dim %d are not %g  -> give a complete config",
+            expand, H, width, expand * D);
     import_need_flag(j, "use_bias", false);
     import_need_flag(j, "use_conv_bias", true);
     import_need_flag(j, "rms_norm", true);

@@ -87,8 +87,8 @@ static int rank_of(struct config_json *j, const char *key, const char *tensor)
         const int size = size_of(j, tensor, k / 2, k % 2, name);
         rank = rank ? rank : size;
         if (size && size != rank)
-            config_json_refuse(j, "rwkv7 with %s %d, \"%s\" has %d %s  -> files of one model", key,
-                               rank, name, size, k % 2 ? "columns" : "rows");
+            import_refuse(j, "%s %d, \"%s\" has %d %s  -> files of one model", key, rank, name,
+                          size, k % 2 ? "columns" : "rows");
     }
     return rank;
 }
@@ -115,10 +115,10 @@ static void check_values(struct config_json *j, int width)
     for (size_t i = 0; i < n; i++) {
         const json_t *const one = json_is_array(said) ? json_array_get(said, i) : said;
         if (json_integer_value(one) != width)
-            config_json_refuse(j,
-                               "rwkv7 with value_dim that is not hidden_size %d: not supported  "
-                               "-> use a model of one width",
-                               width);
+            import_refuse(
+                j,
+                "value_dim that is not hidden_size %d: not supported  -> use a model of one width",
+                width);
     }
 }
 
@@ -130,10 +130,8 @@ static void put_heads(struct config_json *j, int width)
     const int head = by_heads ? width / heads : fla_width(j, "head_dim", HEAD);
 
     if (head < 1 || width % head || (heads > 0 && heads != width / head))
-        config_json_refuse(j,
-                           "rwkv7 with num_heads %d of head_dim %d in hidden_size %d  -> give a "
-                           "complete config",
-                           heads, head, width);
+        import_refuse(j, "num_heads %d of head_dim %d in hidden_size %d  -> give a complete config",
+                      heads, head, width);
     if (j->st != OK)
         return;
     config_json_put(j, "n_head", "%d", width / head);
@@ -145,23 +143,16 @@ static void put_heads(struct config_json *j, int width)
 static void more(struct config_json *j)
 {
     const int width = config_json_whole(j, "hidden_size", 2048, 1, MAX_WIDTH);
-    const char *const act = config_json_word(j, "hidden_act", "sqrelu");
 
-    if (config_json_at(j, "attn"))
-        config_json_refuse(j, "rwkv7 with attn: layers of attention, not supported  -> use a model "
-                              "without");
-    if (strcmp(act, "sqrelu") != 0)
-        config_json_refuse(j, "rwkv7 with hidden_act %.40s: not supported  -> use sqrelu", act);
-    if (!config_json_flag(j, "norm_bias", true))
-        config_json_refuse(j, "rwkv7 without norm_bias: not supported  -> use a model with it");
-    if (!config_json_flag(j, "elementwise_affine", true))
-        config_json_refuse(
-            j, "rwkv7 without elementwise_affine: not supported  -> use a model with it");
+    import_need_word(j, "hidden_act", "sqrelu");
+    import_need_flag(j, "norm_bias", true);
+    import_need_flag(j, "elementwise_affine", true);
     j->norms_words = config_json_flag(j, "norm_first", true);
     if (j->norms_words && config_json_flag(j, "tie_word_embeddings", false))
-        config_json_refuse(j, "rwkv7 with norm_first, tie_word_embeddings: not supported  -> use a "
-                              "model with a table of its own for the output");
-    fla_skip_idle(j);
+        import_refuse(j,
+                      "norm_first, tie_word_embeddings: not supported  -> use a model with a table "
+                      "of its own for the output");
+    fla_check_idle(j);
     check_values(j, width);
     import_put_common(j, "rwkv7");
     config_json_put(j, "mixer", "rwkv7");
