@@ -58,7 +58,7 @@ static void more(struct config_json *j)
     const int dh = D / H;
 
     if (D % H)
-        config_json_refuse(j, "gpt2 with n_head %d of n_embd %d  -> use a divisor", H, D);
+        import_refuse(j, "n_head %d of n_embd %d  -> use a divisor", H, D);
     import_put_common(j, "learned");
     SAY(j, {"pos", "learned"}, {"scheme", "none"});
     config_json_put(j, "max_pos", "%d", places);

@@ -48,11 +48,9 @@ static void more(struct config_json *j)
     const int dh = D / H;
 
     if (D % H)
-        config_json_refuse(
-            j, "gpt_neox with num_attention_heads %d of hidden_size %d  -> use a divisor", H, D);
+        import_refuse(j, "num_attention_heads %d of hidden_size %d  -> use a divisor", H, D);
     if (config_json_at(j, "head_dim") && config_json_whole(j, "head_dim", dh, 1, MAX_WIDTH) != dh)
-        config_json_refuse(j, "gpt_neox with head_dim other than hidden_size of a head  -> use %d",
-                           dh);
+        import_refuse(j, "head_dim other than hidden_size of a head  -> use %d", dh);
     import_put_common(j, "rope");
     config_json_put(j, "d_head", "%d", dh);
     config_json_put(j, "norm", "%s",

@@ -189,7 +189,7 @@ static void mistral(struct config_json *j)
 
     import_put_llama(j, "llama", KV_HEADS, 0);
     if (json_is_integer(said) && json_integer_value(said) == 0)
-        config_json_refuse(j, "mistral with sliding_window 0  -> use null or 1 or more");
+        import_refuse(j, "sliding_window 0  -> use null or 1 or more");
     const int window = off ? 0 : config_json_whole(j, "sliding_window", WINDOW, 1, MAX_DISTANCE);
     config_json_put(j, "window", "%d", window);
     SAY(j, {"attn_bias", "0"}, {"ff_bias", "0"});

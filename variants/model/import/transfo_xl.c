@@ -91,10 +91,9 @@ static int read_cutoffs(struct config_json *j, int cut[MAX_CLUSTERS])
         if (j->st != OK)
             break;
         if (!json_is_integer(value) || x <= before || x > MAX_WIDTH)
-            config_json_refuse(j,
-                               "transfo-xl with cutoffs %d,%lld: not increasing  -> write for "
-                               "example 20000,40000,200000",
-                               before, (long long)x);
+            import_refuse(
+                j, "cutoffs %d,%lld: not increasing  -> write for example 20000,40000,200000",
+                before, (long long)x);
         cut[n++] = (int)x;
     }
     return n;
@@ -109,13 +108,12 @@ static void read_ties(struct config_json *j, bool tie[MAX_CLUSTERS], int n)
     for (int i = 0; i < n; i++)
         tie[i] = i > 0 && others;
     if (list && (!json_is_array(list) || json_array_size(list) != (size_t)n))
-        config_json_refuse(j, "transfo-xl with tie_projs of %zu for %d clusters  -> one for each",
-                           json_array_size(list), n);
+        import_refuse(j, "tie_projs of %zu for %d clusters  -> one for each", json_array_size(list),
+                      n);
     for (int i = 0; list && j->st == OK && i < n; i++) {
         const json_t *const one = json_array_get(list, (size_t)i);
         if (!json_is_boolean(one))
-            config_json_refuse(j,
-                               "transfo-xl with tie_projs of other values  -> use true or false");
+            import_refuse(j, "tie_projs of other values  -> use true or false");
         tie[i] = json_is_true(one);
     }
 }
@@ -145,10 +143,9 @@ static void put_clusters(struct config_json *j)
         n--;
     for (int i = 1; i <= n; i++)
         if ((width /= div) < 1)
-            config_json_refuse(j,
-                               "transfo-xl with div_val %d: cluster %d of d_embed %d has no width  "
-                               "-> not a published model",
-                               div, i, E);
+            import_refuse(
+                j, "div_val %d: cluster %d of d_embed %d has no width  -> not a published model",
+                div, i, E);
     for (int i = 0; i <= n; i++)
         ties[i] = tie[i];
     put_numbers(j, "cutoffs", cut, n);
@@ -165,13 +162,12 @@ static void refuse_others(struct config_json *j)
     const int sampled = config_json_whole(j, "sample_softmax", -1, -MAX_WIDTH, MAX_WIDTH);
 
     if (kind != 0)
-        config_json_refuse(j, "transfo-xl with attn_type %d: not supported  -> use 0", kind);
-    if (!config_json_flag(j, "adaptive", true))
-        config_json_refuse(j, "transfo-xl with adaptive false: not supported  -> use true");
+        import_refuse(j, "attn_type %d: not supported  -> use 0", kind);
+    import_need_flag(j, "adaptive", true);
     if (config_json_whole(j, "ext_len", 0, 0, MAX_WIDTH) != 0)
-        config_json_refuse(j, "transfo-xl with an ext_len: not supported  -> use 0");
+        import_refuse(j, "an ext_len: not supported  -> use 0");
     if (sampled > 0)
-        config_json_refuse(j, "transfo-xl with sample_softmax %d: not supported  -> -1", sampled);
+        import_refuse(j, "sample_softmax %d: not supported  -> -1", sampled);
 }
 
 static void more(struct config_json *j)
