@@ -15,7 +15,6 @@
 #include <dirent.h>
 #include <fenv.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -57,11 +56,8 @@ static void found(struct judge *j, const char *trap, const char *fmt, ...)
 {
     char text[sizeof(j->text)];
     const int n = snprintf(text, sizeof(text), "%s: ", j->of->name);
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, ap);
-    va_end(ap);
+    VPRINT(text + n, sizeof(text) - (size_t)n, fmt);
     if (!j->small)
         j->say(j->arg, trap, text);
     else if (j->numbers < j->least) {

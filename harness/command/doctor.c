@@ -23,11 +23,8 @@ static void say(struct doctor *d, enum severity severity, const char *what, cons
                 const char *fmt, ...)
 {
     char reason[512];
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(reason, sizeof(reason), fmt, ap);
-    va_end(ap);
+    VPRINT(reason, sizeof(reason), fmt);
     const char *const row[] = {severity_name[severity], what, reason, repair};
     text_table_add(&d->text_table, row);
     d->worst = max_int(d->worst, severity);

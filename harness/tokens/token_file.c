@@ -5,8 +5,6 @@
 
 #include "harness/util/grow.h"
 
-#include <stdarg.h>
-
 /* Where the ids of a file lie, and what one of them is. */
 struct layout {
     size_t at, n; /* bytes before the first; ids */
@@ -19,11 +17,8 @@ static enum status bad(const char *path, struct err *e, const char *fmt, ...)
 static enum status bad(const char *path, struct err *e, const char *fmt, ...)
 {
     char what[sizeof(e->msg)];
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
+    VPRINT(what, sizeof(what), fmt);
     return fail(e, E_IO, "tokens %s: %s", path, what);
 }
 

@@ -12,11 +12,8 @@
 enum status tokenizer_bad(const struct tokenizer *t, struct err *e, const char *fmt, ...)
 {
     char what[sizeof(e->msg)];
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
+    VPRINT(what, sizeof(what), fmt);
     return fail(e, E_IO, "tokenizer %s: %s", t->dir, what);
 }
 

@@ -3,8 +3,6 @@
  * See tokenizer_gguf_keys.h. */
 #include "tokenizer_gguf_keys.h"
 
-#include <stdarg.h>
-
 const json_t *gguf_key(const json_t *keys, const char *name)
 {
     char key[64];
@@ -17,11 +15,8 @@ enum status gguf_key_wrong(const struct tokenizer *t, const char *key, struct er
                            const char *fmt, ...)
 {
     char what[sizeof(e->msg)];
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
+    VPRINT(what, sizeof(what), fmt);
     return tokenizer_bad(t, e, KEY "%s %s  -> --tokenizer DIR, the folder of its tokenizer.json",
                          key, what);
 }

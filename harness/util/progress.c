@@ -69,12 +69,8 @@ void progress_tick(struct progress_line *p)
 
 void progress_begin(struct progress_line *p, double expected_s, const char *fmt, ...)
 {
-    va_list ap;
-
     progress_end(p);
-    va_start(ap, fmt);
-    vsnprintf(p->text, sizeof(p->text), fmt, ap);
-    va_end(ap);
+    VPRINT(p->text, sizeof(p->text), fmt);
     p->expected_s = expected_s;
     p->share = p->before = 0;
     p->begun_s = p->told_s = now_s();
@@ -82,13 +78,8 @@ void progress_begin(struct progress_line *p, double expected_s, const char *fmt,
 
 void progress_at(struct progress_line *p, double share, const char *fmt, ...)
 {
-    va_list ap;
-
-    if (fmt) {
-        va_start(ap, fmt);
-        vsnprintf(p->text, sizeof(p->text), fmt, ap);
-        va_end(ap);
-    }
+    if (fmt)
+        VPRINT(p->text, sizeof(p->text), fmt);
     p->share = share;
     progress_tick(p);
 }

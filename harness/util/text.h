@@ -5,8 +5,6 @@
 
 #include "variants/base/base.h"
 
-#include <stdarg.h>
-
 /* Copy into dst[size]: control characters become spaces, so that the text is one line, and bytes
  * that are not UTF-8 become '?'. False if it had to be cut (never inside a character). */
 bool text_put(char *dst, size_t size, const char *src);

@@ -5,16 +5,11 @@
 
 #include "printable.h"
 
-#include <stdarg.h>
-
 enum status fail(struct err *e, enum status st, const char *fmt, ...)
 {
     if (e) {
         char text[sizeof(e->msg)];
-        va_list ap;
-        va_start(ap, fmt);
-        vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
+        VPRINT(text, sizeof(text), fmt);
         printable_copy(e->msg, sizeof(e->msg), text);
     }
     return st;
@@ -23,11 +18,8 @@ enum status fail(struct err *e, enum status st, const char *fmt, ...)
 void text_append(char *buf, size_t size, const char *fmt, ...)
 {
     const size_t n = strlen(buf);
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(buf + n, size - n, fmt, ap);
-    va_end(ap);
+    VPRINT(buf + n, size - n, fmt);
 }
 
 void text_item(char *buf, size_t size, const char *fmt, ...)

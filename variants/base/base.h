@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,15 @@ enum status fail(struct err *e, enum status st, const char *fmt, ...)
 
 /* Append to the text in buf, which has `size` bytes and stays terminated: what does not fit is left
  * out. */
+/* vsnprintf to `buf` of the arguments that a function takes behind its parameter `fmt`. */
+#define VPRINT(buf, size, fmt)                                                                     \
+    do {                                                                                           \
+        va_list behind;                                                                            \
+        va_start(behind, fmt);                                                                     \
+        vsnprintf(buf, size, fmt, behind);                                                         \
+        va_end(behind);                                                                            \
+    } while (0)
+
 void text_append(char *buf, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

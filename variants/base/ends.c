@@ -4,8 +4,6 @@
  * library has an end of its own. */
 #include "base.h"
 
-#include <stdarg.h>
-
 _Noreturn void check_failed(const char *cond, const char *file, int line)
 {
     fprintf(stderr, "bench: internal fault: %s (%s:%d)  -> please report it\n", cond, file, line);

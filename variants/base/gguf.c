@@ -6,9 +6,6 @@
 
 #include "half.h"
 
-#include <fcntl.h>
-#include <stdarg.h>
-
 enum {
     MAGIC_BYTES = 4,
     VERSION_FIRST = 2,
@@ -76,13 +73,10 @@ static void stop(struct reader *r, const char *fmt, ...) __attribute__((format(p
 static void stop(struct reader *r, const char *fmt, ...)
 {
     char what[sizeof(r->e->msg)];
-    va_list ap;
 
     if (r->st != OK)
         return;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
+    VPRINT(what, sizeof(what), fmt);
     r->st = safetensors_fail(r->s, r->e, "%s", what);
 }
 

@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,11 +43,8 @@ struct span {
 enum status safetensors_fail(const struct safetensors *s, struct err *e, const char *fmt, ...)
 {
     char what[sizeof(e->msg)];
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
+    VPRINT(what, sizeof(what), fmt);
     return fail(e, E_IO, "checkpoint %s: %s", s->path, what);
 }
 

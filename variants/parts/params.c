@@ -5,8 +5,6 @@
 #include "params.h"
 #include "variants/base/rng.h"
 
-#include <stdarg.h>
-
 const char *const param_group_name[PARAM_GROUPS + 1] = {"matrices", "output", "embeddings", "norms",
                                                         "biases",   "others", NULL};
 

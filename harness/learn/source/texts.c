@@ -29,11 +29,8 @@ static void add_note(struct texts *t, const char *fmt, ...) __attribute__((forma
 static void add_note(struct texts *t, const char *fmt, ...)
 {
     char note[sizeof(t->note)];
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(note, sizeof(note), fmt, ap);
-    va_end(ap);
+    VPRINT(note, sizeof(note), fmt);
     text_append(t->note, sizeof(t->note), "%s%s", *t->note ? "; " : "", note);
 }
 

@@ -5,7 +5,6 @@
 #include "variants/model/config/keys.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 
 enum { MAX_PAIRS = 256, TEXT = CHOICE_TEXT };
 _Static_assert((int)TEXT >= (int)MAX_ORDER, "orders are not cut");
@@ -23,13 +22,10 @@ static void put(struct meta *m, const char *key, const char *fmt, ...)
 static void put(struct meta *m, const char *key, const char *fmt, ...)
 {
     char *k = m->text[2 * m->n], *v = m->text[2 * m->n + 1];
-    va_list ap;
 
     CHECK(m->n < MAX_PAIRS);
     snprintf(k, TEXT, "%s", key);
-    va_start(ap, fmt);
-    vsnprintf(v, TEXT, fmt, ap);
-    va_end(ap);
+    VPRINT(v, TEXT, fmt);
     m->at[2 * m->n] = k;
     m->at[2 * m->n + 1] = v;
     m->n++;
