@@ -10,8 +10,6 @@
  * there is no causal form. Its relative labels are tables of distances and not part of this. */
 #include "variants/model/attention/sublayer_attention.h"
 
-#include <limits.h>
-
 struct etc {
     int global; /* first rows that are global */
 };

@@ -18,8 +18,6 @@
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/condensed/nystrom_inverse.h"
 
-#include <float.h>
-
 struct nystrom {
     int landmarks, iterations;
     int taps;    /* of the convolution; 0 = none */

@@ -5,7 +5,6 @@
 #include "command_table.h"
 
 #include <limits.h>
-#include <stddef.h>
 #include <string.h>
 
 #define X(word) #word,

@@ -7,8 +7,6 @@
 #include "variants/model/sublayer/sublayer.h"
 #include "workloads.h"
 
-#include <limits.h>
-
 const char *const order_name[] = {"interleave", "given", NULL};
 const char *const cache_name[] = {"hot", "cold", NULL};
 const char *const isolate_name[] = {"exec", "fork", "none", NULL};

@@ -7,7 +7,6 @@
 #include "variants/base/printable.h"
 
 #include <ctype.h>
-#include <limits.h>
 
 enum {
     DEPTH_MAX = 8, /* of files that name files */

@@ -7,7 +7,6 @@
 #include "harness/plan/plan.h"
 
 #include <ctype.h>
-#include <limits.h>
 
 enum { NARROWEST = 60, WIDEST = 100, USUAL = 80, TEXT_COLUMN = 29 };
 

@@ -9,8 +9,6 @@
 #include "harness/cli/option_words.h"
 #include "harness/learn/study/study_jobs.h"
 
-#include <limits.h>
-
 static bool is_study(const struct options *o) { return o->words.n > 0; }
 
 /* Options of this command itself, or written by the script. */

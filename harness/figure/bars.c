@@ -3,8 +3,6 @@
  * Figures of bars: memory stacked by part, and backends side by side. */
 #include "figure.h"
 
-#include <limits.h>
-
 enum { PANELS_MAX = 24, PANELS_ABREAST = 3, GROUPS_ABREAST = 8 };
 
 static const char *const lengths[] = {"seq_tokens", "mem_tokens", NULL};

@@ -9,8 +9,6 @@
 #include "plot_run.h"
 #include "seeds.h"
 
-#include <limits.h>
-
 void report_print_columns(FILE *f)
 {
     static const char *const type[] = {

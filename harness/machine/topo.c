@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <hwloc.h>
-#include <limits.h>
 #include <omp.h>
 
 const char *const topo_library = HWLOC_VERSION;

@@ -7,7 +7,6 @@
 #include "harness/util/units.h"
 
 #include <ctype.h>
-#include <limits.h>
 
 /* The first of the differences that is not 0. */
 static int first_difference(const int *d, size_t n)

@@ -5,7 +5,6 @@
 #include "lookup.h"
 
 #include <ctype.h>
-#include <limits.h>
 
 /* The key named text[0..len). -1 with an error if there is none. */
 static int find_key(const char *text, size_t len, struct err *e)

@@ -5,7 +5,6 @@
 #include "range.h"
 
 #include <ctype.h>
-#include <limits.h>
 
 struct item {
     const char *label; /* "--seq" */

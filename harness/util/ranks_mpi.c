@@ -6,7 +6,6 @@
 
 #include "grow.h"
 
-#include <limits.h>
 #include <mpi.h>
 
 struct begun {

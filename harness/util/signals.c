@@ -4,7 +4,6 @@
 #include "signals.h"
 
 #include <signal.h>
-#include <stddef.h>
 #include <unistd.h>
 
 static volatile int interruptions;

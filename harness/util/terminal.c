@@ -5,7 +5,6 @@
 
 #include "variants/base/printable.h"
 
-#include <limits.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include <csv.h>
 #include <ctype.h>
 #include <jansson.h>
-#include <unistd.h>
 
 bool format_is_table(enum format format, FILE *f)
 {

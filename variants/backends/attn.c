@@ -5,8 +5,6 @@
 
 #include "variants/base/elem.h"
 
-#include <limits.h>
-
 /* ---- visibility --------------------------------------------------------------------------- */
 
 struct sight attn_sight(const struct attn *a, int h)

@@ -7,6 +7,8 @@
  * main prints or exits otherwise. */
 #pragma once
 
+#include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>

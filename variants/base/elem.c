@@ -3,8 +3,6 @@
  * Rows of numbers to and from their element type. */
 #include "elem.h"
 
-#include <float.h>
-
 const char *const elem_name[ELEM_COUNT + 1] = {"f32", "bf16", "q8", "q4", "q4_1"};
 const char *const kv_elem_name[] = {"f32", "bf16", "q8", NULL};
 const char *const row_elem_name[ROW_ELEM_COUNT + 1] = {"f32", "q8"};

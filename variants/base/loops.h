@@ -4,6 +4,7 @@
 #pragma once
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* How many threads run a loop over n elements: one where a parallel region costs more than it

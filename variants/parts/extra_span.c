@@ -9,8 +9,6 @@
 #include "parts.h"
 #include "variants/parts/pos/pos_bias.h"
 
-#include <float.h>
-
 struct span {
     float ramp; /* tokens of the soft end */
     int max;    /* longest span */

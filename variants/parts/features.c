@@ -5,8 +5,6 @@
 #include "features.h"
 #include "variants/base/rng.h"
 
-#include <float.h>
-
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
 static bool is_taylor(const struct config *c) { return c->mixer->features == FEATURES_TAYLOR; }
 static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }

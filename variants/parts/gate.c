@@ -5,8 +5,6 @@
 #include "gate.h"
 #include "linear.h"
 
-#include <float.h>
-
 struct bias {
     float start;
 };

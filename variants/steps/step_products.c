@@ -3,8 +3,6 @@
  * Steps that combine two values, or a value and a parameter, number by number. */
 #include "steps.h"
 
-#include <float.h>
-
 enum { A, B_ }; /* inputs */
 enum { PER };   /* numbers */
 

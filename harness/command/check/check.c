@@ -11,7 +11,6 @@
 #include "harness/check/op_cases.h"
 #include "harness/command/child_requests.h"
 #include "harness/command/commands.h"
-#include "harness/measure/result.h"
 #include "harness/util/progress.h"
 #include "harness/worker/reference.h"
 #include "variants/backends/outside.h"

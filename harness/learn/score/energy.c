@@ -7,8 +7,6 @@
 
 #include "variants/base/base.h"
 
-#include <float.h>
-
 /* g [n,n] = x x^T, or x^T x where there are fewer columns. */
 static void gram(double *g, int n, const double *x, int rows, int cols, int ld)
 {

@@ -5,8 +5,6 @@
 
 #include "harness/util/range.h"
 
-#include <limits.h>
-
 #define FORMAT "bench-losses/1"
 
 enum status losses_write(const struct losses *l, const char *path, struct err *e)

@@ -6,7 +6,6 @@
 #include "harness/learn/source/counting.h"
 #include "harness/learn/source/pairs.h"
 #include "harness/measure/console_rows.h"
-#include "score.h"
 
 /* The screen's columns, which Markdown has too. Bits per unit come first; where a unit is not a
  * byte, those of a byte stand beside them, which alone compare models with different tokens. The

@@ -11,7 +11,6 @@
 #include "harness/plan/plan.h"
 
 #include <ctype.h>
-#include <limits.h>
 
 enum { SEEDS_MAX = 1000, RATES_OUT = 6 }; /* factors of two from the start of a search */
 static const double rate_most = 10;

@@ -3,8 +3,6 @@
  * Checks of arguments that attention and recurrences share. */
 #include "inner.h"
 
-#include <limits.h>
-
 enum status take_struct(void *to, size_t size, size_t first, const void *from, const char *name,
                         struct err *e)
 {

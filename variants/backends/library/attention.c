@@ -6,8 +6,6 @@
 
 #include "variants/backends/attn_sums.h"
 
-#include <limits.h>
-
 /* ---- numbers and arrays ------------------------------------------------------------------- */
 
 static enum status check_sizes(const struct ba_attention *a, struct err *e)

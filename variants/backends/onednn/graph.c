@@ -11,7 +11,6 @@
 
 #if ONEDNN_HAS_GRAPH
 
-#include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 

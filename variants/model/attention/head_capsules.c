@@ -11,8 +11,6 @@
 #include "around.h"
 #include "variants/parts/linear.h"
 
-#include <float.h>
-
 /* [B,L,H,D] votes of heads; of every iteration [B,L,iters,H,capsules] and [B,L,iters,sums]; [B,L,H,
  * capsules]. Backward: the gradient of votes, and work space, of which sums are [B,L,D + sums_grad].
  */

@@ -10,8 +10,6 @@
  * positions, needs probabilities, which fused kernels do not store. Forward is as without it. */
 #include "around.h"
 
-#include <float.h>
-
 enum { SUMS }; /* [B,L,dh] of the unit vectors of the heads of a row */
 
 struct disagreement {

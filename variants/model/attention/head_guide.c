@@ -14,8 +14,6 @@
  * back the gradient of these. Forward is as without it. */
 #include "around.h"
 
-#include <float.h>
-
 enum { SCORES, OUTPUT }; /* [B,H,L,K] and their gradient; [B,L,H,dv], which nothing reads */
 
 enum pattern { PREVIOUS, NEXT, FIRST, TOKEN, PATTERNS };

@@ -4,7 +4,6 @@
 #include "config_depth.h"
 #include "choices.h"
 #include "exclusions.h"
-#include "variants/parts/parts.h"
 
 /* The letters of a layer: attention may come again, with the same weights. */
 static enum status check_subs(const struct config *c, struct err *e)

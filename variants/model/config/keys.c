@@ -6,9 +6,6 @@
 #include "variants/model/layers/dense_layers.h"
 #include "variants/model/layers/sublayer_list.h"
 #include "variants/parts/latent.h"
-#include "variants/parts/mem.h"
-
-#include <float.h>
 
 static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};

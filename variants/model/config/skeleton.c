@@ -4,7 +4,6 @@
 #include "skeleton.h"
 
 #include "control.h"
-#include "keys.h"
 #include "settings.h"
 
 const char *const skeleton_name[SKELETON_COUNT + 1] = {"own", "post", "llama", NULL};

@@ -3,8 +3,6 @@
  * Gathering by group in front of the ordinary kernel. */
 #include "groups.h"
 
-#include <limits.h>
-
 /* ---- work space --------------------------------------------------------------------------- */
 
 /* Members of all groups of all heads, and each thread's gathered rows. */

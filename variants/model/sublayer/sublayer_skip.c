@@ -2,7 +2,6 @@
  *
  * Gates that skip a sub-layer: equations in sublayer_skip.h. */
 #include "sublayer_skip.h"
-#include "sublayer_inner.h"
 
 enum { WEIGHT, BIAS };
 

@@ -37,8 +37,6 @@
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
 
-#include <float.h>
-
 bool moe_in_groups(const struct config *c) { return c->ffn == &ffn_proto; }
 bool moe_by_token(const struct config *c) { return c->ffn == &ffn_hash; }
 int moe_groups(const struct config *c) { return moe_in_groups(c) ? moe_of(c)->groups : 1; }
