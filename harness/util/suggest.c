@@ -30,14 +30,6 @@ static int distance(const char *a, const char *b)
     return last[n_b];
 }
 
-int word_index(const char *word, const char *const *words)
-{
-    for (int i = 0; words[i]; i++)
-        if (strcmp(words[i], word) == 0)
-            return i;
-    return -1;
-}
-
 const char *nearest(const char *word, const char *const *words)
 {
     const size_t len = strlen(word);

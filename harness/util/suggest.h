@@ -5,9 +5,6 @@
 
 #include "variants/base/base.h"
 
-/* Index of a word in a NULL-terminated list, -1 if absent. */
-int word_index(const char *word, const char *const *words);
-
 /* The candidate with the smallest edit distance (insert, delete, replace, swap of neighbours), or
  * NULL if none is near enough. `words` is NULL-terminated. */
 const char *nearest(const char *word, const char *const *words);

@@ -41,3 +41,11 @@ bool text_ends(const char *text, const char *end)
 
     return n >= m && strcmp(text + n - m, end) == 0;
 }
+
+int word_index(const char *word, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
+    return -1;
+}

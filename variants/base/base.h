@@ -70,6 +70,9 @@ void text_item(char *buf, size_t size, const char *fmt, ...) __attribute__((form
 
 bool text_ends(const char *text, const char *end); /* is `end` what it ends in? */
 
+/* Index of a word in a NULL-terminated list, -1 if absent. */
+int word_index(const char *word, const char *const *words);
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Abort on an internal error, in every build: correct results are worth more than the

@@ -15,14 +15,6 @@ const void *registry_find(const struct registry *r, const char *name)
     return NULL;
 }
 
-int word_at(const char *const *words, const char *text)
-{
-    for (int i = 0; words[i]; i++)
-        if (strcmp(words[i], text) == 0)
-            return i;
-    return -1;
-}
-
 const char *choice_word(const struct choice *row, int i)
 {
     if (row->words)
@@ -198,7 +190,7 @@ enum status choice_parse(const struct choice *row, void *base, const char *text,
             *(double *)at = n;
         return OK;
     case CODEC_WORD:
-        i = word_at(row->words, text);
+        i = word_index(text, row->words);
         if (i < 0)
             return not_a_word(row, text, e);
         *(int *)at = i;

@@ -144,7 +144,5 @@ bool choice_applies(const struct choice *row, const struct config *c, enum scope
  * the text is something else. */
 int list_read(double *to, int room, const char *text, double least, double most, bool whole);
 
-/* The place of a text among words that end with NULL; -1 = it is none of them. */
-int word_at(const char *const *words, const char *text);
 /* The i-th word that the row takes; NULL after the last, and where it takes no words. */
 const char *choice_word(const struct choice *row, int i);

@@ -222,7 +222,7 @@ static void print_scaling(char text[CHOICE_TEXT], const void *config)
 static enum status parse_scaling(void *config, const char *text, struct err *e)
 {
     struct config *const c = config;
-    const int i = word_at(rope_scaling_name, text);
+    const int i = word_index(text, rope_scaling_name);
 
     if (i < 0)
         return fail(
@@ -254,7 +254,7 @@ static void print_pos(char text[CHOICE_TEXT], const void *config)
 
 static enum status parse_pos(void *config, const char *text, struct err *e)
 {
-    if (word_at(added_pos_name, text) < 0)
+    if (word_index(text, added_pos_name) < 0)
         return fail(e, E_USAGE, "pos \"%.60s\" is unknown  -> use none, sinusoid", text);
     ((struct config *)config)->pos = pos_find(text);
     return OK;

@@ -246,7 +246,7 @@ static void print_map(char text[CHOICE_TEXT], const void *config)
 static enum status parse_map(void *config, const char *text, struct err *e)
 {
     struct config *const c = config;
-    const int i = word_at(feature_map_name, text);
+    const int i = word_index(text, feature_map_name);
 
     if (!*text)
         return OK;

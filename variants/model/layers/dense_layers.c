@@ -106,7 +106,7 @@ void dense_ffn_print(char text[CHOICE_TEXT], const void *config)
 
 enum status dense_ffn_parse(void *config, const char *text, struct err *e)
 {
-    if (word_at(dense_ffn_name, text) < 0)
+    if (word_index(text, dense_ffn_name) < 0)
         return fail(e, E_USAGE,
                     "dense_ffn \"%.60s\": unknown, or with numbers of its own  -> use for example "
                     "swiglu, geglu, relu, gelu",
