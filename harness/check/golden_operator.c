@@ -220,7 +220,8 @@ static enum status read(struct run *r, struct err *e)
     (void)safetensors_find(r->s, "in.slopes"); /* compared with those of the model */
     if (r->c.pos->model_params)
         r->c.pos->model_params(&r->c, &r->params);
-    return sublayers_init_operator(&r->sublayers, &r->c, &r->params, 0, e);
+    sublayers_init_bare(&r->sublayers, &r->c, SUB_ATTENTION, &r->params, 0);
+    return OK;
 }
 
 static bool claims(const struct safetensors *s) { return !checkpoint_mixes(s); }

@@ -12,7 +12,8 @@ static enum status declare(struct job *j, struct err *e)
     j->list[0] = &j->layer.sublayers;
     TRY(config_check(&j->config, e));
     sublayers_model_params(&j->config, p);
-    return sublayers_init(&j->layer.sublayers, &j->config, p, 0, e);
+    sublayers_init(&j->layer.sublayers, &j->config, p, 0);
+    return OK;
 }
 
 static enum status bind(struct job *j, struct err *e)

@@ -121,7 +121,7 @@ static enum status read(struct run *r, struct err *e)
 {
     TRY(read_config(r, e));
     TRY(golden_inputs(r, r->c.D, e));
-    TRY(sublayers_init(&r->sublayers, &r->c, &r->params, 0, e));
+    sublayers_init(&r->sublayers, &r->c, &r->params, 0);
     name_params(r);
     return OK;
 }

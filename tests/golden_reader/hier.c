@@ -57,7 +57,7 @@ static enum status declare(struct run *r, bool folds, struct err *e)
 
     for (int i = 0; i < LEVELS; i++) {
         const int first = p->n;
-        TRY(sublayers_init(&o->level[i], &r->c, p, 0, e));
+        sublayers_init(&o->level[i], &r->c, p, 0);
         params_rename(p, first, "layers.0.", names[i]);
     }
     o->at_fold = folds ? params_map(p, r->c.D, o->chunk * r->c.D, "fold.", "weight") : -1;

@@ -24,7 +24,7 @@ static enum status read(struct run *r, struct err *e)
         return safetensors_fail(r->s, e,
                                 "is not one layer without context  -> use n_layer 1 and mem 0");
     TRY(golden_inputs(r, r->c.D, e));
-    TRY(sublayers_init(&r->sublayers, &r->c, &r->params, 0, e));
+    sublayers_init(&r->sublayers, &r->c, &r->params, 0);
     params_rename(&r->params, 0, "layers.0.", "");
     return OK;
 }

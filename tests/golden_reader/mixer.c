@@ -229,7 +229,7 @@ static enum status read(struct run *r, struct err *e)
     TRY(join_global(r, e));
     TRY(golden_whole(r, "base", &o->base, e));
     TRY(golden_mask_random(r, o->base + r->max.M + r->max.L, e));
-    TRY(sublayers_init_operator(&r->sublayers, &r->c, &r->params, 0, e));
+    sublayers_init_bare(&r->sublayers, &r->c, SUB_ATTENTION, &r->params, 0);
     return counts(r) ? golden_whole(r, "count", &o->count, e) : OK;
 }
 
@@ -269,7 +269,8 @@ static enum status read_ffn(struct run *r, struct err *e)
     r->c.ffn = channel_mix(r->s);
     TRY(checkpoint_check(r->s, &r->c, e));
     TRY(golden_inputs(r, r->c.D, e));
-    return sublayers_init_bare(&r->sublayers, &r->c, 'f', &r->params, 0, e);
+    sublayers_init_bare(&r->sublayers, &r->c, 'f', &r->params, 0);
+    return OK;
 }
 
 const struct golden_kind golden_channel_mix = {

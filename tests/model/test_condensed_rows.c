@@ -33,7 +33,7 @@ static void open_alone(struct condensed *t, struct config c, int L, const char *
         .l = {.g = open_engine("ref", 1), .c = c, .max = {1, L, 0}, .kind = MEM_RECOMPUTE}};
     t->l.c.max_seq = MOST;
     MUST(config_check(&t->l.c, &failure));
-    MUST(sublayers_init_operator(&t->l.list, &t->l.c, &t->l.p, 0, &failure));
+    sublayers_init_bare(&t->l.list, &t->l.c, SUB_ATTENTION, &t->l.p, 0);
     alone_place(&t->l);
     for (int i = 0; i < t->l.p.n; i++)
         memset(t->l.p.v[i].data, 0, t->l.p.v[i].n * sizeof(float));

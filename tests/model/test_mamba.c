@@ -118,7 +118,7 @@ Test(mamba, sizes_and_initial_values)
     variant_sizes(v, 192, 4, &dh, &F);
     c = config_default(v, 192, 4, dh, F, 1, 9);
     cr_expect_eq(dh, 16);
-    cr_assert_eq(sublayers_init_operator(&s, &c, &p, 0, &failure), OK);
+    sublayers_init_bare(&s, &c, SUB_ATTENTION, &p, 0);
     for (int i = 0; i < p.n; i++)
         n += p.v[i].n;
     cr_expect(n > 4 * 192 * 192 && n < 5 * 192 * 192, "%zu", n);

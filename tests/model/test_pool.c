@@ -40,7 +40,7 @@ static void pool_open(struct pool_case *t, const char *order, bool causal, const
                                   .kind = MEM_RECOMPUTE,
                                   .trains = trains}};
     MUST(config_check(&t->l.c, &failure));
-    cr_assert_eq(sublayers_init(&t->l.list, &t->l.c, &t->l.p, 0, NULL), OK);
+    sublayers_init(&t->l.list, &t->l.c, &t->l.p, 0);
     alone_place(&t->l);
     t->x = fenced((size_t)(sequences * T * t->l.c.D)),
     t->z = fenced((size_t)(sequences * T * t->l.c.D));

@@ -145,7 +145,7 @@ static void open_layer(struct alone *t, const struct rounded_form *f, const char
     t->c.kv_heads = HKV;
     t->c.dtype = f->dtype, t->c.kv_dtype = f->kv;
     MUST(config_check(&t->c, &failure));
-    MUST(sublayers_init(&t->list, &t->c, &t->p, 0, &failure));
+    sublayers_init(&t->list, &t->c, &t->p, 0);
     MUST(params_hold(&t->p, f->dtype, ROWS_F32, &t->g, &failure));
     alone_place(t);
     for (int i = 0; i < t->p.n; i++) /* no feed-forward network */

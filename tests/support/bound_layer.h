@@ -30,8 +30,7 @@ static inline void bound_open_letter(struct bound *t, struct config c, char lett
                                               : MEM_NONE,
                               .trains = true}};
     struct alone *const l = &t->l;
-    MUST(letter ? sublayers_init_bare(&l->list, &l->c, letter, &l->p, 0, &failure)
-                : sublayers_init_operator(&l->list, &l->c, &l->p, 0, &failure));
+    sublayers_init_bare(&l->list, &l->c, letter ? letter : SUB_ATTENTION, &l->p, 0);
     alone_place(l);
     sublayers_forget(&l->list);
     for (int i = 0; i < l->p.n; i++)

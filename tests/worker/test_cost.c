@@ -195,7 +195,7 @@ static double layer_flop(const char *variant, const char *gate, enum mem_kind ki
     cr_assert_eq(engine_open(&g, "ref", 1, NULL, NULL), OK);
     if (c.pos->model_params)
         c.pos->model_params(&c, &p);
-    cr_assert_eq(sublayers_init(&sublayers, &c, &p, 0, NULL), OK);
+    sublayers_init(&sublayers, &c, &p, 0);
     params_place(&p, &a);
     cr_assert_eq(sublayers_bind(&sublayers, &g, &p, kind, s, &a, NULL), OK);
     const double flop = sublayers_flop(&sublayers, s.B, s.L, s.M);

@@ -15,7 +15,7 @@ static void open_layer(struct alone *y, const struct config *c, const char *back
         y->max = (struct extent){B, K, 0};
     if (c->pos->model_params)
         c->pos->model_params(c, &y->p);
-    cr_assert_eq(sublayers_init(&y->list, &y->c, &y->p, 0, NULL), OK);
+    sublayers_init(&y->list, &y->c, &y->p, 0);
     alone_place(y);
     const struct param *const alpha = params_find(&y->p, "layers.0.alpha");
     if (alpha) /* starts near 0, where f would hardly count */

@@ -297,7 +297,7 @@ static void expect_parts_apart(const char *const keys[][2], enum out_gate gate)
     c.out_gate = gate;
     for (int i = 0; keys[i][0]; i++)
         set_choice(&c, keys[i][0], keys[i][1]);
-    cr_assert_eq(sublayers_init_operator(&s, &c, &p, 0, NULL), OK);
+    sublayers_init_bare(&s, &c, SUB_ATTENTION, &p, 0);
     expect_apart(s.at, (struct extent){2, 5, 3}, false);
     expect_apart(s.at, (struct extent){2, 5, 3}, true);
     sublayers_free(&s);

@@ -34,7 +34,7 @@ static struct config awkward(int q_rank, enum mla_form form)
 static void run_layer(struct alone *y, const struct config *c, float *out)
 {
     *y = (struct alone){.g = open_engine("ref", 1), .c = *c, .max = largest, .kind = MEM_HIDDEN};
-    cr_assert_eq(sublayers_init_operator(&y->list, &y->c, &y->p, 0, NULL), OK);
+    sublayers_init_bare(&y->list, &y->c, SUB_ATTENTION, &y->p, 0);
     alone_place(y);
     c->pos->pos_encoding(c, 0, MEMORY + SEGMENT, y->list.pos_encoding);
     sublayers_build_tables(&y->list, &y->g);

@@ -317,8 +317,8 @@ const char *sublayers_refusal(const struct engine *g, const struct config *c)
 
     if (c->pos->model_params)
         c->pos->model_params(c, &p);
-    if (sublayers_init_operator(&sublayers, c, &p, 0, NULL) == OK &&
-        sublayers.at->kind->positions) {
+    sublayers_init_bare(&sublayers, c, SUB_ATTENTION, &p, 0);
+    if (sublayers.at->kind->positions) {
         params_place(&p, &counting);
         if (sublayers_bind(&sublayers, g, &p, MEM_NONE, max, &counting, NULL) == OK) {
             const struct attn asked = attention_for_impl(sublayers.at);

@@ -57,14 +57,10 @@ void sublayers_model_params(const struct config *c, struct params *p);
 
 /* List the sub-layers of a model of `c`, which must stay valid, and append their parameters. Model
  * parameters that positions share over layers begin at `at_model`. */
-enum status sublayers_init(struct sublayers *s, const struct config *c, struct params *p,
-                           int at_model, struct err *e);
-/* A single sub-layer of this letter, tensors named without prefix, no wiring. _operator: the bare
- * attention operator, tensors named without prefix, no wiring. */
-enum status sublayers_init_bare(struct sublayers *s, const struct config *c, char letter,
-                                struct params *p, int at_model, struct err *e);
-enum status sublayers_init_operator(struct sublayers *s, const struct config *c, struct params *p,
-                                    int at_model, struct err *e);
+void sublayers_init(struct sublayers *s, const struct config *c, struct params *p, int at_model);
+/* A single sub-layer of this letter, tensors named without prefix, no wiring. */
+void sublayers_init_bare(struct sublayers *s, const struct config *c, char letter, struct params *p,
+                         int at_model);
 void sublayers_free(struct sublayers *s);
 
 /* Count or place memory, tables and work space for up to `max`; the parameters must be placed.

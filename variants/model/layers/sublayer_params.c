@@ -364,8 +364,7 @@ static int count_once(const struct config *c)
     return *c->order ? (int)strlen(c->order) : n;
 }
 
-enum status sublayers_init(struct sublayers *s, const struct config *c, struct params *p,
-                           int at_model, struct err *e)
+void sublayers_init(struct sublayers *s, const struct config *c, struct params *p, int at_model)
 {
     const int once = count_once(c);
 
@@ -385,11 +384,10 @@ enum status sublayers_init(struct sublayers *s, const struct config *c, struct p
         }
     }
     repeat(s);
-    return OK;
 }
 
-enum status sublayers_init_bare(struct sublayers *s, const struct config *c, char letter,
-                                struct params *p, int at_model, struct err *e)
+void sublayers_init_bare(struct sublayers *s, const struct config *c, char letter, struct params *p,
+                         int at_model)
 {
     struct names n = {.prefix = ""};
 
@@ -401,13 +399,6 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
     s->at->wiring = WIRING_POST; /* no norm before f: source rows are used unchanged */
     snprintf(n.inner, sizeof(n.inner), "%s", letter_find(letter)->inner);
     declare_own(s->at, &n, p);
-    return OK;
-}
-
-enum status sublayers_init_operator(struct sublayers *s, const struct config *c, struct params *p,
-                                    int at_model, struct err *e)
-{
-    return sublayers_init_bare(s, c, SUB_ATTENTION, p, at_model, e);
 }
 
 void sublayers_free(struct sublayers *s)

@@ -24,7 +24,7 @@ static const struct param *classifier(const struct lm *m, int l, int k)
     return &m->params.v[m->at_drive + before + k - (l == m->c.N)];
 }
 
-static enum status add_params(struct lm *m, struct err *e)
+static void add_params(struct lm *m)
 {
     const struct config *const c = &m->c;
 
@@ -35,7 +35,6 @@ static enum status add_params(struct lm *m, struct err *e)
             if (predicts(c, l, k))
                 params_map(&m->params, c->V, c->D, prefix, "weight");
         }
-    return OK;
 }
 
 /* ---- binding -------------------------------------------------------------------------------- */

@@ -22,10 +22,9 @@ struct blend {
 /* With an encoder the decoder's layers have such sums of its states, encoder.c. */
 static bool reads_all(const struct config *c) { return c->transparent && !c->enc_layers; }
 
-static enum status add_params(struct lm *m, struct err *e)
+static void add_params(struct lm *m)
 {
     params_vector(&m->params, INIT_ZERO, 0, m->c.N + 1, "transparent.", "weight");
-    return OK;
 }
 
 static size_t stream(const struct blend *t)

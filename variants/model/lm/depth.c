@@ -29,17 +29,16 @@
 
 static bool has_steps(const struct config *c) { return c->steps > 0; }
 
-static enum status add_params(struct lm *m, struct err *e)
+static void add_params(struct lm *m)
 {
     const struct config *const c = &m->c;
     struct params *const p = &m->params;
 
     if (c->halt == HALT_NEVER)
-        return OK;
+        return;
     params_add(p, INIT_NORMAL, 1 / sqrtf((float)c->D), 2, (const int[]){1, c->D}, "%s",
                "halt.weight");
     params_add(p, INIT_CONST, c->halt_bias, 1, (const int[]){1}, "%s", "halt.bias");
-    return OK;
 }
 
 static size_t rows_of(const struct depth *d) { return (size_t)d->max.B * (size_t)d->max.L; }

@@ -48,8 +48,8 @@ struct drive {
     bool predicts; /* its backward reads the targets: losses are of next tokens */
     const char *undivided; /* what ranks cannot divide; NULL = nothing */
 
-    /* Declare parameters; the first becomes m->at_drive. E_NOMEM. */
-    enum status (*params)(struct lm *m, struct err *e);
+    /* Declare parameters; the first becomes m->at_drive. */
+    void (*params)(struct lm *m);
     /* The largest shape of the sub-layers; NULL = that of the model, m->max. */
     struct extent (*step)(struct lm *m);
     /* Count or place; the sub-layers are bound. _grad: additionally for training. */

@@ -16,7 +16,7 @@ const struct sublayers *encoder_layers(const struct lm *m)
 }
 
 /* Its parameters come before the decoder's, whose gradients are complete before its own. */
-static enum status add_params(struct lm *m, struct err *e)
+static void add_params(struct lm *m)
 {
     struct encoder *const t = m->drive_data;
     struct params *const p = &m->params;
@@ -29,7 +29,7 @@ static enum status add_params(struct lm *m, struct err *e)
         t->at_norm = p->n;
         norm_params(&t->c, "", "final_ln", p);
     }
-    TRY(sublayers_init(&t->layers, &t->c, p, first, e));
+    sublayers_init(&t->layers, &t->c, p, first);
     for (int i = first; i < p->n; i++) {
         char name[sizeof(p->v[i].name)];
         snprintf(name, sizeof(name), "encoder.%.50s", p->v[i].name);
@@ -38,7 +38,6 @@ static enum status add_params(struct lm *m, struct err *e)
     if (m->c.transparent)
         t->at_blend = params_add(p, INIT_ZERO, 0, 2, (const int[]){m->c.N, m->c.enc_layers + 1},
                                  "%s", "transparent.weight");
-    return OK;
 }
 
 /* ---- binding ------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 static bool feeds_back(const struct config *c) { return c->feedback.on; }
 
-static enum status add_params(struct lm *m, struct err *e)
+static void add_params(struct lm *m)
 {
     const struct config *const c = &m->c;
     struct params *const p = &m->params;
@@ -20,7 +20,6 @@ static enum status add_params(struct lm *m, struct err *e)
         params_map(p, config_kv_width(c), c->D, "attn.", "k.weight");
         params_map(p, config_kv_width(c), c->D, "attn.", "v.weight");
     }
-    return OK;
 }
 
 int feedback_stores(const struct config *c) { return c->feedback.shared ? 1 : c->N; }

@@ -48,12 +48,10 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
     if (c->out_bias && !has_clusters(c))
         m->at_out_bias = params_vector(p, INIT_ZERO, 0, c->V, "out.", "bias");
     m->at_drive = p->n;
-    enum status listed = m->drive->params ? m->drive->params(m, e) : OK;
-    if (listed == OK)
-        listed = sublayers_init(&m->sublayers, &m->c, p, m->at_model, e);
-    if (listed != OK)
-        lm_free(m);
-    return listed;
+    if (m->drive->params)
+        m->drive->params(m);
+    sublayers_init(&m->sublayers, &m->c, p, m->at_model);
+    return OK;
 }
 
 enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, struct extent max,

@@ -8,7 +8,7 @@
 
 static bool has_slots(const struct config *c) { return c->slots.n > 0; }
 
-static enum status add_params(struct lm *m, struct err *e)
+static void add_params(struct lm *m)
 {
     const struct config *const c = &m->c;
     struct params *const p = &m->params;
@@ -16,13 +16,12 @@ static enum status add_params(struct lm *m, struct err *e)
     params_add(p, INIT_NORMAL, 1, 2, (const int[]){c->slots.n, c->D}, "%s", "slot_bias");
     if (slots_mean(c)) {
         slots_mean_params(c, p);
-        return OK;
+        return;
     }
     params_map(p, config_q_width(c), c->D, "write.", "q.weight");
     params_map(p, config_kv_width(c), c->D, "write.", "k.weight");
     params_map(p, config_kv_width(c), c->D, "write.", "v.weight");
     params_map(p, c->D, config_q_width(c), "write.", "o.weight");
-    return OK;
 }
 
 static enum status bind(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
