@@ -96,11 +96,9 @@ static int scores(struct steps *t, int x)
     static const struct step_kind kind = {
         .name = "scores of keys", .forward = scores_forward, .backward = scores_backward};
     struct step *const s = steps_add(t, &kind);
-    const int to = steps_value_of(t, 1, scores_of_keys, true);
 
     step_reads(t, s, x);
-    step_writes_to(t, s, to);
-    return to;
+    return step_writes_to(t, s, steps_value_of(t, 1, scores_of_keys, true));
 }
 
 /* ---- the core of each sequence -------------------------------------------------------------- */

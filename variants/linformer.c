@@ -128,12 +128,10 @@ static int mapped(struct steps *t, int x, int map)
     static const struct step_kind kind = {
         .name = "map of rows", .forward = map_forward, .backward = map_backward, .cost = map_cost};
     struct step *const s = steps_add(t, &kind);
-    const int to = steps_far(t, t->value[x].width);
 
     step_reads(t, s, x);
     step_shares(s, map);
-    step_writes_to(t, s, to);
-    return to;
+    return step_writes_to(t, s, steps_far(t, t->value[x].width));
 }
 
 /* ---- blocks ------------------------------------------------------------------------------- */

@@ -173,13 +173,11 @@ static int convolved(struct steps *t, int x, int conv)
                                           .scratch = convolve_scratch,
                                           .cost = convolve_cost};
     struct step *const s = steps_add(t, &kind);
-    const int to = steps_far(t, t->value[x].width);
 
     step_reads(t, s, x);
     step_shares(s, conv + CONV);
     step_shares(s, conv + CONV_BIAS);
-    step_writes_to(t, s, to);
-    return to;
+    return step_writes_to(t, s, steps_far(t, t->value[x].width));
 }
 
 /* ---- classes of queries ------------------------------------------------------------------- */

@@ -109,11 +109,9 @@ static int means_of(struct steps *t, int x)
     static const struct step_kind kind = {
         .name = "means", .forward = means_forward, .backward = means_backward};
     struct step *const s = steps_add(t, &kind);
-    const int to = steps_value_of(t, config_q_width(t->c), landmarks, false);
 
     step_reads(t, s, x);
-    step_writes_to(t, s, to);
-    return to;
+    return step_writes_to(t, s, steps_value_of(t, config_q_width(t->c), landmarks, false));
 }
 
 /* ---- between landmarks: Z A_3 v --------------------------------------------------------------- */

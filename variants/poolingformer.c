@@ -230,13 +230,11 @@ static int pooled(struct steps *t, int x, int map)
                                           .scratch = pool_scratch,
                                           .flop = pool_flop};
     struct step *const s = steps_add(t, &kind);
-    const int to = steps_value_of(t, t->value[x].width, cells, false);
 
     step_reads(t, s, x);
     if (has_maps(numbers(t->c)))
         step_shares(s, map);
-    step_writes_to(t, s, to);
-    return to;
+    return step_writes_to(t, s, steps_value_of(t, t->value[x].width, cells, false));
 }
 
 /* ---- the two attentions ------------------------------------------------------------------- */

@@ -87,12 +87,10 @@ static int learned(struct steps *t, int map, int rows)
                                           .scratch = learned_scratch,
                                           .flop = learned_flop};
     struct step *const s = steps_add(t, &kind);
-    const int q = steps_value_of(t, config_q_width(t->c), learned_rows, false);
 
     step_shares(s, map);
     step_shares(s, rows);
-    step_writes_to(t, s, q);
-    return q;
+    return step_writes_to(t, s, steps_value_of(t, config_q_width(t->c), learned_rows, false));
 }
 
 /* ---- the two blocks ------------------------------------------------------------------------- */

@@ -106,13 +106,11 @@ static int scores(struct steps *t, int units, int weight)
                                           .backward = scores_backward,
                                           .flop = scores_flop};
     struct step *const s = steps_add(t, &kind);
-    const int to = steps_value_of(t, 1, pairs, true);
 
     step_reads(t, s, units);
     step_shares(s, weight);
     step_shares(s, weight + 1);
-    step_writes_to(t, s, to);
-    return to;
+    return step_writes_to(t, s, steps_value_of(t, 1, pairs, true));
 }
 
 /* ---- the layer ------------------------------------------------------------------------------ */

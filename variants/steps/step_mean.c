@@ -7,11 +7,6 @@
 
 enum { COLUMNS = 64 }; /* summed together, in double */
 
-static int team(const struct step_call *c)
-{
-    return team_for(c->g->threads, (double)c->B * c->L * c->in->n);
-}
-
 static void mean_of_columns(const struct step_call *c, int b, int e, int n)
 {
     const ptrdiff_t at = (ptrdiff_t)b * c->in->n + e;
@@ -32,15 +27,20 @@ static void mean_of_columns(const struct step_call *c, int b, int e, int n)
         c->after[0][at + k] = (float)sum[k];
 }
 
-static void mean_forward(const struct step_call *c)
+/* Columns [e,e+n), COLUMNS at most, of sequence b. */
+typedef void some_columns(const struct step_call *c, int b, int e, int n);
+
+static void each_strip(const struct step_call *c, some_columns *run)
 {
     const int strips = (c->in->n + COLUMNS - 1) / COLUMNS;
 
-#pragma omp parallel for collapse(2) num_threads(team(c))
+#pragma omp parallel for collapse(2) num_threads(step_team(c))
     for (int b = 0; b < c->B; b++)
         for (int strip = 0; strip < strips; strip++)
-            mean_of_columns(c, b, strip * COLUMNS, min_int(COLUMNS, c->in->n - strip * COLUMNS));
+            run(c, b, strip * COLUMNS, min_int(COLUMNS, c->in->n - strip * COLUMNS));
 }
+
+static void mean_forward(const struct step_call *c) { each_strip(c, mean_of_columns); }
 
 /* d_x_j += sum_{t >= j} d_y_t / (position + t + 1) */
 static void grad_of_columns(const struct step_call *c, int b, int e, int n)
@@ -58,15 +58,7 @@ static void grad_of_columns(const struct step_call *c, int b, int e, int n)
     }
 }
 
-static void mean_backward(const struct step_call *c)
-{
-    const int strips = (c->in->n + COLUMNS - 1) / COLUMNS;
-
-#pragma omp parallel for collapse(2) num_threads(team(c))
-    for (int b = 0; b < c->B; b++)
-        for (int strip = 0; strip < strips; strip++)
-            grad_of_columns(c, b, strip * COLUMNS, min_int(COLUMNS, c->in->n - strip * COLUMNS));
-}
+static void mean_backward(const struct step_call *c) { each_strip(c, grad_of_columns); }
 
 static const char *mean_impl(const struct engine *g, const struct step *s, int B, int L,
                              bool backward)

@@ -7,16 +7,11 @@
 enum { X, D_, M }; /* inputs */
 enum { FROM, N };  /* numbers */
 
-static int team(const struct step_call *c)
-{
-    return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->out->n);
-}
-
 static void mixes_forward(const struct step_call *c)
 {
     const int n = c->in[X].n;
 
-#pragma omp parallel for num_threads(team(c))
+#pragma omp parallel for num_threads(step_team(c))
     for (int i = 0; i < c->B * c->L; i++)
         for (int r = 0; r < c->s->n[N]; r++) {
             const float *const w = c->param[0]->data + (ptrdiff_t)(c->s->n[FROM] + r) * n;

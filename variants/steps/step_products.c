@@ -6,13 +6,8 @@
 enum { A, B_ }; /* inputs */
 enum { PER };   /* numbers */
 
-static int team(const struct step_call *c)
-{
-    return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->out->n);
-}
-
 #define EACH_ROW                                                                                   \
-    _Pragma("omp parallel for num_threads(team(c))") for (int i = 0; i < c->B * c->L; i++)
+    _Pragma("omp parallel for num_threads(step_team(c))") for (int i = 0; i < c->B * c->L; i++)
 
 /* ---- copy ---------------------------------------------------------------------------------- */
 

@@ -143,22 +143,21 @@ void step_reads(struct steps *t, struct step *s, int value)
         s->width[at - s->in] = t->value[value].width;
 }
 
-void step_writes_to(struct steps *t, struct step *s, int value)
+int step_writes_to(struct steps *t, struct step *s, int value)
 {
     int *const at = place(s->out, STEP_OUT);
 
     *at = value;
     if (at == s->out)
         s->result = t->value[value].width;
+    return value;
 }
 
 int step_writes(struct steps *t, struct step *s, int width)
 {
     value_rows *const rows = s->in[0] < 0 ? NULL : t->value[t->value[s->in[0]].of].rows;
-    const int value = steps_value_of(t, width, rows, false);
 
-    step_writes_to(t, s, value);
-    return value;
+    return step_writes_to(t, s, steps_value_of(t, width, rows, false));
 }
 
 void step_state(struct steps *t, struct step *s, const char *name, int n, float start)
@@ -528,26 +527,20 @@ static void call_step(struct step_call *c, const struct steps_run *r, const stru
     (d_at ? s->kind->backward : s->kind->forward)(c);
 }
 
-void steps_forward(const struct steps *t, const struct steps_run *r)
+/* All steps, or those that lead to states alone. */
+static void call_steps(const struct steps *t, const struct steps_run *r, bool to_states)
 {
     struct matrix at[MAX_VALUES];
     struct step_call c = calls_of(t, r);
 
     find_values(t, r, false, at);
     for (int i = 0; i < t->n; i++)
-        call_step(&c, r, &t->step[i], at, NULL);
-}
-
-void steps_remember(const struct steps *t, const struct steps_run *r)
-{
-    struct matrix at[MAX_VALUES];
-    struct step_call c = calls_of(t, r);
-
-    find_values(t, r, false, at);
-    for (int i = 0; i < t->n; i++)
-        if (t->step[i].to_states)
+        if (!to_states || t->step[i].to_states)
             call_step(&c, r, &t->step[i], at, NULL);
 }
+
+void steps_forward(const struct steps *t, const struct steps_run *r) { call_steps(t, r, false); }
+void steps_remember(const struct steps *t, const struct steps_run *r) { call_steps(t, r, true); }
 
 /* Does a step write the whole of this value's gradient, to which others add later? */
 static bool is_overwritten(const struct steps *t, int value)

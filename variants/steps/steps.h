@@ -79,6 +79,12 @@ struct step_call {
     void *scratch;
 };
 
+/* Threads of a loop over the numbers of the first output. */
+static inline int step_team(const struct step_call *c)
+{
+    return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->out->n);
+}
+
 /* Add the first output's gradient to that of an input of the same width. */
 void step_add_gradient(const struct step_call *c, int input);
 /* Add the column sums of a gradient to that of a parameter: in the order of rows. */
@@ -243,7 +249,7 @@ struct step *steps_add(struct steps *t, const struct step_kind *kind);
 void step_reads(struct steps *t, struct step *s, int value); /* NO_VALUE keeps the place */
 /* A new value, which it returns, of as many rows as the step's first input. */
 int step_writes(struct steps *t, struct step *s, int width);
-void step_writes_to(struct steps *t, struct step *s, int value);
+int step_writes_to(struct steps *t, struct step *s, int value); /* the value */
 struct state *step_given(struct steps *t, struct step *s, const char *name, int n);
 /* Index of the state of that name: one that is given may be of several steps. */
 int steps_state(const struct steps *t, const char *name);
