@@ -41,17 +41,26 @@ struct names {
     char prefix[32], inner[48], gate[64], norm[16];
 };
 
-/* The k-th sub-layer of layer l of this macaron. */
-static struct names in_macaron(int l, int k)
+/* Of number i of `list`; `gate` and `norm` end the names of its gate and its norm. */
+static struct names names_of(const char *list, int i, const char *inner, const char *gate,
+                             const char *norm)
 {
     struct names n;
 
-    snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
-    snprintf(n.inner, sizeof(n.inner), "%s%s", n.prefix, k == 0 ? "ff0." : k == 1 ? "" : "ff.");
-    snprintf(n.gate, sizeof(n.gate), "%sgate%d.", n.prefix, k + 1);
-    snprintf(n.norm, sizeof(n.norm), "ln%d", k);
+    snprintf(n.prefix, sizeof(n.prefix), "%s.%d.", list, i);
+    snprintf(n.inner, sizeof(n.inner), "%s%s", n.prefix, inner);
+    snprintf(n.gate, sizeof(n.gate), "%sgate%s.", n.prefix, gate);
+    snprintf(n.norm, sizeof(n.norm), "ln%s", norm);
     return n;
 }
+/* The k-th sub-layer of layer l of this macaron. */
+static struct names in_macaron(int l, int k)
+{
+    static const char *const inner[] = {"ff0.", "", "ff."}, *const number[] = {"0", "1", "2", "3"};
+
+    return names_of("layers", l, inner[k], number[k + 1], number[k]);
+}
+
 
 /* The sub-layer of layer l with this letter. */
 static struct names in_layer(int l, char letter)
@@ -59,37 +68,24 @@ static struct names in_layer(int l, char letter)
     const char *const which = strchr("sle", letter) ? "1"
                               : letter == SUB_FFN   ? "2"
                                                     : (char[]){letter, '\0'};
-    struct names n;
 
-    snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
-    snprintf(n.inner, sizeof(n.inner), "%s%s", n.prefix, letter_find(letter)->inner);
-    snprintf(n.gate, sizeof(n.gate), "%sgate%s.", n.prefix, which);
-    snprintf(n.norm, sizeof(n.norm), "ln%s", which);
-    return n;
+    return names_of("layers", l, letter_find(letter)->inner, which, which);
 }
 
 /* The r-th LocalRNN of layer l. */
 static struct names rnn_in_layer(int l, int r)
 {
-    struct names n;
+    char inner[16], which[16];
 
-    snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
-    snprintf(n.inner, sizeof(n.inner), "%srnn.%d.", n.prefix, r);
-    snprintf(n.gate, sizeof(n.gate), "%sgater.%d.", n.prefix, r);
-    snprintf(n.norm, sizeof(n.norm), "lnr.%d", r);
-    return n;
+    snprintf(inner, sizeof(inner), "rnn.%d.", r);
+    snprintf(which, sizeof(which), "r.%d", r);
+    return names_of("layers", l, inner, which, which);
 }
 
 /* The i-th of a model with its own order. */
 static struct names in_order(int i, char letter)
 {
-    struct names n;
-
-    snprintf(n.prefix, sizeof(n.prefix), "sub.%d.", i);
-    snprintf(n.inner, sizeof(n.inner), "%s%s", n.prefix, letter_find(letter)->inner);
-    snprintf(n.gate, sizeof(n.gate), "%sgate.", n.prefix);
-    snprintf(n.norm, sizeof(n.norm), "ln");
-    return n;
+    return names_of("sub", i, letter_find(letter)->inner, "", "");
 }
 
 static steps_build *build_of(const struct config *c, const struct letter *what)
