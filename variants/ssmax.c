@@ -15,10 +15,9 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     params_vector(p, INIT_CONST, 0.43f, s->c->H, prefix, "attn.ssmax");
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
-    floats[RAW] = backward ? 0 : (size_t)(n.B * n.L) * (size_t)config_q_width(s->c);
+    floats[RAW] = n.backward ? 0 : (size_t)(n.B * n.L) * (size_t)config_q_width(s->c);
 }
 
 /* log n of query i. */

@@ -266,7 +266,7 @@ static void use(int *users, const float *base, size_t n, const float *at, size_t
 /* The arrays of all parts fill their work space, and each float belongs to one of them. */
 static void expect_apart(const struct sublayer *s, struct extent max, bool backward)
 {
-    const struct around_call n = {max.B, max.L, max.M + max.L, max.M + max.L};
+    const struct around_call n = {max.B, max.L, max.M + max.L, max.M + max.L, backward};
     const size_t all = around_array(s, max, backward).n_kept;
     float *const base = room(all, sizeof(*base));
     int *const users = room(all, sizeof(*users));
@@ -280,7 +280,7 @@ static void expect_apart(const struct sublayer *s, struct extent max, bool backw
             around_part_call(&(struct part_call){.s = s, .w = &w, .n = n}, i);
         size_t floats[AROUND_ARRAYS] = {0};
         if (s->parts[i].part->arrays)
-            s->parts[i].part->arrays(s, n, backward, floats);
+            s->parts[i].part->arrays(s, n, floats);
         for (int k = 0; k < AROUND_ARRAYS; k++)
             use(users, base, all, backward ? t.d_at[k] : t.at[k], floats[k]);
     }

@@ -165,10 +165,11 @@ static size_t place(const struct sublayer *s, int i, struct around_call n, bool 
 {
     size_t end = around_add_floats(s->c, n) + 2 * around_sums_count(s->c, n);
 
+    n.backward = backward;
     for (int part = 0; part <= i; part++) {
         size_t floats[AROUND_ARRAYS] = {0};
         if (s->parts[part].part->arrays)
-            s->parts[part].part->arrays(s, n, backward, floats);
+            s->parts[part].part->arrays(s, n, floats);
         for (int k = 0; k < AROUND_ARRAYS; k++) {
             at[k] = base && floats[k] ? base + end : NULL;
             end += floats[k];

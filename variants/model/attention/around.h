@@ -35,6 +35,7 @@ enum {
 /* A call of B sequences, L queries, K projected rows and `all` keys. */
 struct around_call {
     int B, L, K, all;
+    bool backward; /* of arrays: those of the backward pass */
 };
 
 /* The same for all parts of a sub-layer, and for one. Arrays are those that it has asked for, NULL
@@ -148,8 +149,7 @@ struct around_part {
     bool reads_cache; /* it reads remembered keys or values */
     void (*params)(const struct sublayer *s, const char *prefix, struct params *p);
     /* Floats of its arrays, which are zeros before. */
-    void (*arrays)(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS]);
+    void (*arrays)(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS]);
     double (*flop)(const struct part_cost *t); /* useful FLOP, forward */
     struct score_term term;
     struct head_map map;

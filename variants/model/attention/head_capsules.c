@@ -103,8 +103,7 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     }
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
     const struct capsules *const t = capsules_of(s->c);
     const size_t rows = (size_t)n.B * (size_t)n.L, D = (size_t)s->c->D;
@@ -113,8 +112,8 @@ static void arrays(const struct sublayer *s, struct around_call n, bool backward
     const size_t sums = (size_t)how->sums(s->c->D, t->n) * iters;
 
     floats[VOTES] = rows * (size_t)s->c->H * D;
-    floats[SHARES] = backward ? 0 : rows * iters * shares;
-    floats[SUMS] = rows * (backward ? D + (size_t)how->sums_grad(s->c->D, t->n) : sums);
+    floats[SHARES] = n.backward ? 0 : rows * iters * shares;
+    floats[SUMS] = rows * (n.backward ? D + (size_t)how->sums_grad(s->c->D, t->n) : sums);
     floats[AGREED] = rows * shares;
 }
 

@@ -47,8 +47,7 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     params_vector(p, INIT_ONE, 0, config_maps(c) * c->dh, prefix, "attn.norm.weight");
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
     const size_t HD = (size_t)config_q_width(s->c),
                  heads = (size_t)config_maps(s->c) * (size_t)s->c->H;
@@ -56,7 +55,7 @@ static void arrays(const struct sublayer *s, struct around_call n, bool backward
 
     floats[O_2] = rows * HD;
     floats[SPARE] = kv_rows * HD;
-    if (backward) {
+    if (n.backward) {
         floats[D_V] = kv_rows * (size_t)config_kv_width(s->c);
         floats[STATS] = kv_rows * heads * NORM_STATS;
         return;

@@ -74,10 +74,9 @@ static void all_rows(const struct part_call *t, double coef, float *d, const flo
                  scale, t->d_at[SUMS] + (ptrdiff_t)i * width);
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
-    if (backward)
+    if (n.backward)
         floats[SUMS] = (size_t)n.B * (size_t)n.L * (size_t)s->c->dh;
 }
 

@@ -20,13 +20,12 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     params_map(p, width_of(s->c), attention_width(s->c), prefix, "attn.g.weight");
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
     const size_t rows = (size_t)n.B * (size_t)n.L;
 
     floats[GATE] = rows * (size_t)width_of(s->c);
-    floats[GATED] = backward ? 0 : rows * (size_t)config_q_width(s->c);
+    floats[GATED] = n.backward ? 0 : rows * (size_t)config_q_width(s->c);
 }
 
 static void output(const struct part_call *t, struct seq_rows x)

@@ -92,12 +92,11 @@ static enum pattern pattern_of(const struct guide *t, int h)
     return p;
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
     const size_t queries = (size_t)n.B * (size_t)n.L * (size_t)s->c->H;
 
-    if (!backward)
+    if (!n.backward)
         return;
     floats[SCORES] = queries * (size_t)n.all;
     floats[OUTPUT] = queries * (size_t)config_dv(s->c);

@@ -53,13 +53,12 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     params_vector(p, INIT_ONE, 0, vectors_of(c, 1, k_heads(c)).width, prefix, "attn.k_norm.weight");
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
     const size_t rows = (size_t)n.B * (size_t)n.L, kv_rows = (size_t)n.B * (size_t)n.K;
     const size_t heads = (size_t)config_maps(s->c) * (size_t)s->c->H;
 
-    if (backward) {
+    if (n.backward) {
         floats[STATS] = kv_rows * heads * NORM_STATS;
         return;
     }

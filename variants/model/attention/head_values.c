@@ -18,10 +18,9 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
         params_vector(p, INIT_CONST, 0.5f, two, prefix, "attn.v_mix");
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
-    if (mixes(s) && !backward)
+    if (mixes(s) && !n.backward)
         floats[RAW_V] = (size_t)n.B * (size_t)n.K * (size_t)config_kv_width(s->c);
 }
 

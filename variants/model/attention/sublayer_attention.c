@@ -302,7 +302,7 @@ struct part_call attention_call(const struct engine *g, const struct sublayer *s
     const int M = attention_memory(s), queries = attention_query_rows(s, L);
 
     return (struct part_call){
-        .g = g, .s = s, .w = w, .n = {B, queries, s->mem == MEM_KV ? L : M + L, M + L}};
+        .g = g, .s = s, .w = w, .n = {B, queries, s->mem == MEM_KV ? L : M + L, M + L, false}};
 }
 
 /* The rows end at stream position `end`. */

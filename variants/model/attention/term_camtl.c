@@ -77,8 +77,7 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     params_vector(p, INIT_ZERO, 0, n, prefix, "attn.camtl.beta.bias");
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
     floats[FILM] = (size_t)n.B * 2 * (size_t)camtl_of(s->c)->size;
 }

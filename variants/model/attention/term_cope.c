@@ -41,14 +41,13 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
                prefix);
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
     const size_t L = (size_t)n.L;
 
     floats[X] = L * (size_t)n.all;
     floats[BY_VECTOR] = L * (size_t)vectors(s);
-    floats[D_BY_VECTOR] = backward ? floats[BY_VECTOR] : 0;
+    floats[D_BY_VECTOR] = n.backward ? floats[BY_VECTOR] : 0;
 }
 
 /* One head of one sequence: its operands, and [L,all] products, [L,n] those with the vectors. */

@@ -21,8 +21,7 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     params_vector(p, INIT_ZERO, 0, s->c->H, prefix, "attn.f.bias");
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
     floats[FADE] = (size_t)n.B * (size_t)n.K * (size_t)s->c->H;
 }

@@ -21,10 +21,9 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     params_vector(p, INIT_ZERO, 0, s->c->H, prefix, "attn.dman.u");
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
-    if (!backward)
+    if (!n.backward)
         return;
     floats[D_ROW] = (size_t)n.B * (size_t)n.L;
     floats[D_HEAD_ROW] = floats[D_ROW] * (size_t)s->c->H;

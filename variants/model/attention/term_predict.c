@@ -93,15 +93,14 @@ static void declare(const struct sublayer *s, const char *prefix, struct params 
     params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.pred.bias");
 }
 
-static void arrays(const struct sublayer *s, struct around_call n, bool backward,
-                   size_t floats[AROUND_ARRAYS])
+static void arrays(const struct sublayer *s, struct around_call n, size_t floats[AROUND_ARRAYS])
 {
     const size_t B = (size_t)n.B, L = (size_t)n.L, H = (size_t)s->c->H;
 
     floats[MIXTURE] = predicts(s) ? B * (size_t)n.all * L * H : 0;
     if (!predicts_twice(s))
         return;
-    if (backward) {
+    if (n.backward) {
         floats[ZEROS] = B * L * (size_t)config_q_width(s->c);
         floats[D_V] = B * (size_t)n.K * (size_t)config_kv_width(s->c);
     } else {
