@@ -12,9 +12,8 @@
 
 #include "variants/model/import/weights.h"
 
-#include <limits.h>
-
-enum status subject_backend(struct subject *t, const struct options *o, struct err *e)
+/* The fastest backend of those named, or of all. */
+static enum status find_backend(struct subject *t, const struct options *o, struct err *e)
 {
     const struct backend *chosen[MAX_LOOKUP + 1] = {0};
     int n = 0;
@@ -30,7 +29,7 @@ enum status subject_engine(struct subject *t, struct engine *g, struct err *e)
     struct topo *topo = NULL;
     struct team team;
 
-    TRY(subject_backend(t, t->opt, e));
+    TRY(find_backend(t, t->opt, e));
     TRY(topo_open(&topo, NULL, e));
     const enum status st = pin_team(&team, topo, t->opt->pin, t->threads, e);
     topo_close(topo);
@@ -184,7 +183,7 @@ enum status subject_open(struct subject *t, const struct options *opt, struct er
 {
     struct corpus corpus;
 
-    TRY(subject_backend(t, opt, e));
+    TRY(find_backend(t, opt, e));
     TRY(subject_checkpoint(t, e));
     if (!t->corpus && opt->tokens)
         t->corpus = opt->tokens;

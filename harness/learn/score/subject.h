@@ -25,9 +25,7 @@ struct subject {
     int threads;
 };
 
-/* The fastest backend of those named, or of all. */
-enum status subject_backend(struct subject *t, const struct options *o, struct err *e);
-/* That, and an engine of it whose threads run where --pin says. */
+/* The fastest backend of those named, or of all, and an engine of it, placed as --pin says. */
 enum status subject_engine(struct subject *t, struct engine *g, struct err *e);
 
 /* Reads the model of t->ckpt. */

@@ -184,7 +184,8 @@ static void attention_arrays_grad(const struct sublayer *s, struct extent max,
     out[AT_V0] = around_shared(s, max, true);
 }
 
-struct attn_need attention_scratch(const struct sublayer *s, const struct engine *g, bool backward)
+static struct attn_need attention_scratch(const struct sublayer *s, const struct engine *g,
+                                          bool backward)
 {
     const struct attn_impl *impl = s->state.attention.impl;
     const struct attn copy = attention_for_impl(s);

@@ -23,7 +23,6 @@ int attention_width(const struct config *c);
  * of these are ever seen. */
 int attention_kept(const struct sublayer *s, int M);
 int attention_needed(const struct sublayer *s, int M);
-struct attn_need attention_scratch(const struct sublayer *s, const struct engine *g, bool backward);
 
 /* Slots as positions, sublayer_attention_streaming.c: its array; the attention that executes the
  * call `a`, whose rows are not rotated; one with which to select an implementation. */
