@@ -67,6 +67,16 @@ static inline void shares_grad(const float *share, const double *d_share, int n,
         d_w[i] += (float)((double)share[i] * (d_share[i] - mean));
 }
 
+static inline bool floats_finite(const float *x, int n)
+{
+    float sum = 0; /* 0 times infinity is no number */
+
+#pragma omp simd reduction(+ : sum)
+    for (int e = 0; e < n; e++)
+        sum += 0 * x[e];
+    return sum == 0;
+}
+
 /* In lanes of the compiler's choice. */
 static inline float dot_in_lanes(const float *x, const float *y, int n)
 {

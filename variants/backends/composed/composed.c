@@ -122,24 +122,14 @@ static bool any_row_sees(const struct attn *a, const struct block_at *at, int j)
     return false;
 }
 
-static bool all_finite(const float *x, int n)
-{
-    float sum = 0; /* 0 times infinity is no number */
-
-#pragma omp simd reduction(+ : sum)
-    for (int e = 0; e < n; e++)
-        sum += 0 * x[e];
-    return sum == 0;
-}
-
 static bool is_hole(const struct attn *a, const struct block_at *at, int j)
 {
     const int team = composed_team(a), kv = team > 1 ? 0 : at->kv, n = team > 1 ? a->Hkv : 1;
     const ptrdiff_t k = at->b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
     const ptrdiff_t v = at->b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * attn_dv(a);
 
-    return !((a->no_content || all_finite(a->k + k, n * a->dh)) &&
-             all_finite(a->v + v, n * attn_dv(a))) &&
+    return !((a->no_content || floats_finite(a->k + k, n * a->dh)) &&
+             floats_finite(a->v + v, n * attn_dv(a))) &&
            !any_row_sees(a, at, j);
 }
 

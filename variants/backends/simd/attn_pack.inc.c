@@ -160,16 +160,6 @@ static bool any_query_sees(const struct attn *a, int kv, int j)
     return false;
 }
 
-static bool finite_floats(const float *x, int n)
-{
-    float sum = 0;
-
-#pragma omp simd reduction(+ : sum)
-    for (int e = 0; e < n; e++)
-        sum += 0 * x[e];
-    return sum == 0;
-}
-
 static bool finite_bf16(const uint16_t *x, int n)
 {
     enum { EXPONENT = 0x7f80 };
@@ -227,7 +217,7 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
         pack_key_values(to, f->K, a->v + v, a->v_at.row, f->dv, j, n);
     for (int x = j; hides_keys(f->seen_by) && x < j + n; x++)
         if (!(a->v_bf16 ? finite_bf16(a->v_bf16 + v + x * a->v_at.row, f->dv)
-                        : finite_floats(a->v + v + x * a->v_at.row, f->dv)) &&
+                        : floats_finite(a->v + v + x * a->v_at.row, f->dv)) &&
             !any_query_sees(f->seen_by, h, x))
             clear_values(to, f->K, f->dv, x);
 }

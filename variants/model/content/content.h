@@ -120,12 +120,7 @@ static inline float *content_o(const struct attn *a, int b, int h, int i)
 }
 static inline double content_dot(const float *x, const float *y, int n)
 {
-    float sum = 0;
-
-#pragma omp simd reduction(+ : sum)
-    for (int e = 0; e < n; e++)
-        sum += x[e] * y[e];
-    return (double)sum;
+    return (double)dot_in_lanes(x, y, n);
 }
 static inline void content_add(float *to, float by, const float *x, int n)
 {
