@@ -41,16 +41,7 @@ static void act_grad_columns(const void *arg, int i0, int i1, int j0, int j1)
 {
     const struct act_grad *o = arg;
 
-#define KIND(kind)                                                                                 \
-    case kind:                                                                                     \
-        act_grad_columns_as(kind, o, i0, i1, j0, j1);                                              \
-        break;
-    switch (o->kind) {
-        ACT_KIND_LIST(KIND)
-    case ACT_KINDS:
-        CHECK(!"a kind of activation");
-    }
-#undef KIND
+    ACT_SWITCH(o->kind, act_grad_columns_as, o, i0, i1, j0, j1)
 }
 
 static void act_grad_rows(const void *arg, int first, int last)
@@ -115,16 +106,7 @@ static void glu_grad_columns(const void *arg, int i0, int i1, int j0, int j1)
 {
     const struct glu_grad *o = arg;
 
-#define KIND(kind)                                                                                 \
-    case kind:                                                                                     \
-        glu_grad_columns_as(kind, o, i0, i1, j0, j1);                                              \
-        break;
-    switch (o->kind) {
-        ACT_KIND_LIST(KIND)
-    case ACT_KINDS:
-        CHECK(!"a kind of activation");
-    }
-#undef KIND
+    ACT_SWITCH(o->kind, glu_grad_columns_as, o, i0, i1, j0, j1)
 }
 
 void AT_ISA(glu_grad)(const struct glu_grad *o)

@@ -10,20 +10,34 @@
 
 /* ---- act ---------------------------------------------------------------------------------- */
 
-/* X(kind) for every kind: each gets its own loops. */
-#define ACT_KIND_LIST(X)                                                                           \
-    X(ACT_NONE)                                                                                    \
-    X(ACT_RELU) ACT_CURVED_LIST(X)
+/* X(kind, ...) for every kind: each gets its own loops. */
+#define ACT_KIND_LIST(X, ...)                                                                      \
+    X(ACT_NONE, __VA_ARGS__)                                                                       \
+    X(ACT_RELU, __VA_ARGS__) ACT_CURVED_LIST(X, __VA_ARGS__)
 
 /* Those that need many registers. */
-#define ACT_CURVED_LIST(X)                                                                         \
-    X(ACT_SIGMOID)                                                                                 \
-    X(ACT_SWISH)                                                                                   \
-    X(ACT_GELU)                                                                                    \
-    X(ACT_GELU_TANH)                                                                               \
-    X(ACT_ELU1)                                                                                    \
-    X(ACT_TANH)                                                                                    \
-    X(ACT_RELU_SQUARED) X(ACT_SOFTPLUS) X(ACT_LOG_SIGMOID) X(ACT_EXP) X(ACT_HALF_SIGMOID)
+#define ACT_CURVED_LIST(X, ...)                                                                    \
+    X(ACT_SIGMOID, __VA_ARGS__)                                                                    \
+    X(ACT_SWISH, __VA_ARGS__)                                                                      \
+    X(ACT_GELU, __VA_ARGS__)                                                                       \
+    X(ACT_GELU_TANH, __VA_ARGS__)                                                                  \
+    X(ACT_ELU1, __VA_ARGS__)                                                                       \
+    X(ACT_TANH, __VA_ARGS__)                                                                       \
+    X(ACT_RELU_SQUARED, __VA_ARGS__)                                                               \
+    X(ACT_SOFTPLUS, __VA_ARGS__)                                                                   \
+    X(ACT_LOG_SIGMOID, __VA_ARGS__) X(ACT_EXP, __VA_ARGS__) X(ACT_HALF_SIGMOID, __VA_ARGS__)
+
+/* f(kind, ...), where the kind is a constant. */
+#define ACT_CASE(kind, f, ...)                                                                     \
+    case kind:                                                                                     \
+        f(kind, __VA_ARGS__);                                                                      \
+        break;
+#define ACT_SWITCH(kind, f, ...)                                                                   \
+    switch (kind) {                                                                                \
+        ACT_KIND_LIST(ACT_CASE, f, __VA_ARGS__)                                                    \
+    case ACT_KINDS:                                                                                \
+        CHECK(!"a kind of activation");                                                            \
+    }
 
 /* f of struct act; `kind` is a compile-time constant. */
 VEC_INLINE vf act_value(enum act_kind kind, vf x, vf beta)
@@ -172,16 +186,11 @@ VEC_INLINE void act_part_as(enum act_kind kind, const struct act *o, int i0, int
 static __attribute__((noinline)) void act_part_curved(const struct act *o, int i0, int i1, int j0,
                                                       int j1)
 {
-#define KIND(kind)                                                                                 \
-    case kind:                                                                                     \
-        act_part_as(kind, o, i0, i1, j0, j1);                                                      \
-        break;
     switch (o->kind) {
-        ACT_CURVED_LIST(KIND)
+        ACT_CURVED_LIST(ACT_CASE, act_part_as, o, i0, i1, j0, j1)
     default:
         CHECK(!"a curved kind of activation");
     }
-#undef KIND
 }
 
 static inline void act_part(const struct act *o, int i0, int i1, int j0, int j1)

@@ -210,16 +210,7 @@ static void glu_rows(const void *arg, int first, int last)
 {
     const struct glu *o = arg;
 
-#define KIND(kind)                                                                                 \
-    case kind:                                                                                     \
-        glu_rows_as(kind, o, first, last);                                                         \
-        break;
-    switch (o->kind) {
-        ACT_KIND_LIST(KIND)
-    case ACT_KINDS:
-        CHECK(!"a kind of activation");
-    }
-#undef KIND
+    ACT_SWITCH(o->kind, glu_rows_as, o, first, last)
 }
 
 void AT_ISA(glu)(const struct glu *o) { each_row(glu_rows, o, o->rows, o->n, o->threads); }
