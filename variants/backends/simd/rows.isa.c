@@ -66,8 +66,8 @@ void AT_ISA(softmax)(const struct softmax *o)
 
 /* ---- norm --------------------------------------------------------------------------------- */
 
-/* y = x + add; returns the sum. */
-static float sum_row(float *y, const float *x, const float *add, int n)
+/* y = x + add; returns the sum, or that of the squares. */
+static float sum_row(float *y, const float *x, const float *add, int n, bool squares)
 {
     vf sum = v0();
 
@@ -76,7 +76,7 @@ static float sum_row(float *y, const float *x, const float *add, int n)
         if (add)
             t = vadd(t, vld_upto(add + j, n - j, v0()));
         vst_upto(y + j, n - j, t);
-        sum = vadd(sum, t);
+        sum = squares ? vfma(t, t, sum) : vadd(sum, t);
     }
     return vsum(sum);
 }
@@ -104,7 +104,7 @@ static void centred_row(const struct norm *o, int i)
     const ptrdiff_t at = (ptrdiff_t)i * n, head = norm_weights_at(o->heads, n, i);
     float *y = o->y + at;
     float rest, squares;
-    const float mean = sum_row(y, o->x + at, o->add ? o->add + at : NULL, n) / (float)n;
+    const float mean = sum_row(y, o->x + at, o->add ? o->add + at : NULL, n, false) / (float)n;
 
     deviations(y, n, mean, &rest, &squares);
     rest /= (float)n;
@@ -120,27 +120,12 @@ static void centred_row(const struct norm *o, int i)
     }
 }
 
-/* y = x + add; returns the sum of the squares. */
-static float squares_row(float *y, const float *x, const float *add, int n)
-{
-    vf sum = v0();
-
-    for (int j = 0; j < n; j += VL) {
-        vf t = vld_upto(x + j, n - j, v0());
-        if (add)
-            t = vadd(t, vld_upto(add + j, n - j, v0()));
-        vst_upto(y + j, n - j, t);
-        sum = vfma(t, t, sum);
-    }
-    return vsum(sum);
-}
-
 static void rms_row(const struct norm *o, int i)
 {
     const int n = o->n;
     const ptrdiff_t at = (ptrdiff_t)i * n, head = norm_weights_at(o->heads, n, i);
     float *y = o->y + at;
-    const float squares = squares_row(y, o->x + at, o->add ? o->add + at : NULL, n);
+    const float squares = sum_row(y, o->x + at, o->add ? o->add + at : NULL, n, true);
     const vf r = v1(length_factor(o->kind, squares, n, o->eps));
 
     for (int j = 0; j < n; j += VL) {
@@ -154,7 +139,7 @@ static void rms_row(const struct norm *o, int i)
 static void scaled_row(const struct norm *o, int i)
 {
     const ptrdiff_t at = (ptrdiff_t)i * o->n;
-    const float squares = squares_row(o->y + at, o->x + at, o->add ? o->add + at : NULL, o->n);
+    const float squares = sum_row(o->y + at, o->x + at, o->add ? o->add + at : NULL, o->n, true);
 
     scale_row(o->y + at, o->n, *o->weight * length_factor(o->kind, squares, o->n, o->eps));
 }
