@@ -106,20 +106,6 @@ static int unit_team(const struct engine *g, const struct recur *r)
     return (double)r->B * r->H * (r->M + r->L) > PARALLEL_MIN ? g->threads : 1;
 }
 
-/* Threads take blocks of heads of one sequence. */
-static void unit_forward(const struct engine *g, const struct recur *r, void *scratch)
-{
-    const int threads = unit_team(g, r), each = split_channels(r->B, r->H, HEADS, threads);
-    const int blocks = (r->H + each - 1) / each;
-
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int item = 0; item < r->B * blocks; item++) {
-        const int h = item % blocks * each;
-        unit_run(r, item / blocks, h, min_int(each, r->H - h),
-                 (float *)scratch + (ptrdiff_t)omp_get_thread_num() * HEADS);
-    }
-}
-
 /* ---- backward ----------------------------------------------------------------------------- */
 
 static void put(float *d, const struct recur_rows *rows, int b, int t, int h, int x, int left,
@@ -176,19 +162,30 @@ static void unit_reverse(const struct recur *r, const struct recur_grad *d, int 
         memset(d->d_z0 + state, 0, sizeof(float) * (size_t)n);
 }
 
+/* ---- both --------------------------------------------------------------------------------- */
+
+/* Forward where d is NULL. Threads take blocks of heads of one sequence. */
 static void unit_backward(const struct engine *g, const struct recur *r, const struct recur_grad *d,
                           void *scratch)
 {
     const int threads = unit_team(g, r), each = split_channels(r->B, r->H, HEADS, threads);
     const int blocks = (r->H + each - 1) / each;
-    const size_t bytes = unit_bytes(r, true);
+    const size_t bytes = unit_bytes(r, d != NULL);
 
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int item = 0; item < r->B * blocks; item++) {
-        const int h = item % blocks * each;
-        unit_reverse(r, d, item / blocks, h, min_int(each, r->H - h),
-                     (float *)((char *)scratch + bytes * (size_t)omp_get_thread_num()));
+        const int h = item % blocks * each, n = min_int(each, r->H - h);
+        float *const room = (float *)((char *)scratch + bytes * (size_t)omp_get_thread_num());
+        if (d)
+            unit_reverse(r, d, item / blocks, h, n, room);
+        else
+            unit_run(r, item / blocks, h, n, room);
     }
+}
+
+static void unit_forward(const struct engine *g, const struct recur *r, void *scratch)
+{
+    unit_backward(g, r, NULL, scratch);
 }
 
 static size_t need(const struct recur *r, int threads, bool backward)
