@@ -49,10 +49,9 @@ static void fill(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
     }
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
-    const size_t q = at % period(s), from = source_seen(at, reach, at - q);
+    const size_t q = at % period(s), from = source_seen(at, view.reach, at - q);
 
     if (q == count(s))
         return 0;

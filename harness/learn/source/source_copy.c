@@ -41,13 +41,12 @@ static void fill(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
     }
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
     const size_t lag = (size_t)s->value[LAG];
     const double n = of_group(s), other = (1 - s->value[P]) / n;
 
-    if (reach < lag)
+    if (view.reach < lag)
         return log(n);
     return -log(x[at] == x[at - lag] ? s->value[P] + other : other);
 }

@@ -29,11 +29,10 @@ static bool answers(const struct synthetic *s, const uint8_t *x, size_t at)
     return at % length(s) == length(s) - 1;
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
     const bool known =
-        at % length(s) == length(s) - 2 || (answers(s, x, at) && reach >= length(s) - 1);
+        at % length(s) == length(s) - 2 || (answers(s, x, at) && view.reach >= length(s) - 1);
 
     return known ? 0 : log(s->value[ALPHABET]);
 }

@@ -56,12 +56,11 @@ static bool sees_opening(const struct synthetic *s, const uint8_t *x, size_t at,
     return false;
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
-    const int depth = depth_before(s, x, at, memo);
+    const int depth = depth_before(s, x, at, view.memo);
     const double way = depth == 0 || depth == source_int(s, DEPTH) ? 0 : log(2);
-    const bool known = answers(s, x, at) && sees_opening(s, x, at, reach);
+    const bool known = answers(s, x, at) && sees_opening(s, x, at, view.reach);
 
     return way + (known ? 0 : log(s->value[KINDS]));
 }

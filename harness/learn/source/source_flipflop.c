@@ -36,14 +36,13 @@ static bool answers(const struct synthetic *s, const uint8_t *x, size_t at)
     return at % 2 && x[at - 1] == READS;
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
     const double ignore = s->value[IGNORE];
 
     if (at % 2 == 0)
         return -log(x[at] == IGNORES ? ignore : (1 - ignore) / 2);
-    for (size_t back = 2; answers(s, x, at) && back <= reach; back += 2)
+    for (size_t back = 2; answers(s, x, at) && back <= view.reach; back += 2)
         if (x[at - back - 1] != IGNORES)
             return 0;
     return log(2);

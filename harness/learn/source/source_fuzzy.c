@@ -158,8 +158,7 @@ static bool told(const struct synthetic *s, const uint8_t *x, const struct pair 
     return false;
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
     const size_t begin = at - at % (size_t)s->value[LEN];
     const struct pair p = pair_of(s, x, at);
@@ -167,7 +166,7 @@ static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t
 
     if (p.number < (size_t)s->value[PAIRS] || p.equals == p.begin)
         return NAN;
-    if (told(s, x, &p, begin, source_seen(at, reach, begin)))
+    if (told(s, x, &p, begin, source_seen(at, view.reach, begin)))
         return 0;
     if (x[at] == ends(s))
         return log(left + 1);

@@ -86,10 +86,9 @@ static void fill(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
     }
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
-    const bool known = answers(s, x, at) && (reach >= block(s) || reach == at);
+    const bool known = answers(s, x, at) && (view.reach >= block(s) || view.reach == at);
 
     return known ? 0 : log(order(s));
 }

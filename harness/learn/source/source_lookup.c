@@ -73,16 +73,15 @@ static double gram_nll(const struct synthetic *s, const uint8_t *x, size_t at, s
     return log(before / with);
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
     const size_t N = (size_t)s->value[LEN], q = at % whole(s);
 
     if (q == N)
         return 0;
     if (q > N && s->value[GRAM] > 0)
-        return gram_nll(s, x, at, reach, (int)(q - N - 1));
-    return q > N && reach > N ? 0 : log(s->value[ALPHABET]);
+        return gram_nll(s, x, at, view.reach, (int)(q - N - 1));
+    return q > N && view.reach > N ? 0 : log(s->value[ALPHABET]);
 }
 
 static bool answers(const struct synthetic *s, const uint8_t *x, size_t at)

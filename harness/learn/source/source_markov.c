@@ -71,15 +71,14 @@ static void fill(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
     }
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
     const size_t len = (size_t)s->value[LEN], begin = at - at % len;
     const double A = s->value[ALPHABET], c = s->value[ALPHA];
 
     if (at % len < (size_t)s->value[ORDER])
         return log(A);
-    const struct counts n = count(s, x, at, source_seen(at, reach, begin), 0, NULL);
+    const struct counts n = count(s, x, at, source_seen(at, view.reach, begin), 0, NULL);
     return -log((n.same + c) / (n.all + A * c));
 }
 

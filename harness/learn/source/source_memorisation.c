@@ -57,10 +57,9 @@ static void fill(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
                                 : (uint8_t)source_draw(seed, symbol, t, alphabet(s));
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
-    const size_t seen = reach < gram(s) ? reach : gram(s);
+    const size_t seen = view.reach < gram(s) ? view.reach : gram(s);
     const double hidden = pow(s->value[ALPHABET], (double)(gram(s) - seen));
     const uint64_t step = (uint64_t)pow(s->value[ALPHABET], (double)seen);
     double same = 0;

@@ -125,10 +125,9 @@ static bool asked(const uint8_t *x, size_t pair, size_t pairs_end, size_t from, 
     return false;
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
-    const size_t begin = at - at % (size_t)s->value[LEN], from = source_seen(at, reach, begin);
+    const size_t begin = at - at % (size_t)s->value[LEN], from = source_seen(at, view.reach, begin);
     const size_t pairs_end = begin + 2 * (size_t)s->value[PAIRS];
     int left = vocab(s) - first_value(s), open = 0;
     size_t cut = 0; /* the value within reach of an open pair */

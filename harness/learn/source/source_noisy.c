@@ -60,15 +60,14 @@ static bool answers(const struct synthetic *s, const uint8_t *x, size_t at)
     return is_value(s, x[at]) && value_before(s, x, at, at - at % length(s));
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
     const size_t q = at % length(s), begin = at - q;
     const double P = s->value[NOISE];
 
     if (is_value(s, x[at])) {
         const size_t before = value_before(s, x, at, begin);
-        return before && before >= source_seen(at, reach, begin) ? 0 : log(s->value[VALUES]);
+        return before && before >= source_seen(at, view.reach, begin) ? 0 : log(s->value[VALUES]);
     }
     if (q + 1 == length(s))
         return log(s->value[SYMBOLS]);

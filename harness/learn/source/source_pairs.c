@@ -165,10 +165,9 @@ static double nll_sorted(const struct synthetic *s, const uint8_t *x, size_t at,
     return log(before) - log(chance(&k));
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
-    return is_sorted(s) ? nll_sorted(s, x, at, reach) : nll_of_one(s, at, reach);
+    return is_sorted(s) ? nll_sorted(s, x, at, view.reach) : nll_of_one(s, at, view.reach);
 }
 
 /* ---- the sources ---------------------------------------------------------------------------- */

@@ -39,14 +39,13 @@ static size_t value_before(const uint8_t *x, size_t at, size_t reach)
     return 0;
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
     const double B = s->value[VALUES], other = (1 - s->value[P]) / B;
 
     if (at % 2 == 0)
         return log(s->value[KEYS]);
-    const size_t back = value_before(x, at, reach);
+    const size_t back = value_before(x, at, view.reach);
     if (!back)
         return log(B);
     return -log(x[at] == x[at - back] ? s->value[P] + other : other);

@@ -65,11 +65,10 @@ static void fill(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n)
     }
 }
 
-static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo)
+static double nll(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view)
 {
     const size_t S = places(s), q = at % length(s), begin = at - q;
-    const size_t from = source_seen(at, reach, begin), end = begin + (q < S ? q : S);
+    const size_t from = source_seen(at, view.reach, begin), end = begin + (q < S ? q : S);
     const double K = s->value[COUNT], A = s->value[ALPHABET];
     size_t d = 0, v = 0;
 

@@ -77,7 +77,7 @@ double synthetic_nll(const struct synthetic *s, const uint8_t *symbols, size_t a
     struct source_memo none = {0};
 
     CHECK(reach <= at);
-    return s->kind->nll(s, symbols, at, reach, memo ? memo : &none);
+    return s->kind->nll(s, symbols, at, (struct source_view){reach, memo ? memo : &none});
 }
 
 bool synthetic_asks(const char *text)

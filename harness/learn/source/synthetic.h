@@ -75,6 +75,12 @@ bool synthetic_answers(const struct synthetic *s, const uint8_t *symbols, size_t
 
 /* ---- for the files that define a source ----------------------------------------------------- */
 
+/* Which symbols before the one count as known, and what the call before has found out. */
+struct source_view {
+    size_t reach;
+    struct source_memo *memo; /* never NULL */
+};
+
 /* Probabilities are of the next symbol, given the symbols within reach; which place of an episode it
  * is counts as known, because what a floor is compared with may know it. */
 struct source_kind {
@@ -85,8 +91,7 @@ struct source_kind {
     int (*vocab)(const struct synthetic *s);
     /* Symbols [0, n); `seed` is that of the split. */
     void (*fill)(const struct synthetic *s, uint64_t seed, uint8_t *x, size_t n);
-    double (*nll)(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
-                  struct source_memo *memo);
+    double (*nll)(const struct synthetic *s, const uint8_t *x, size_t at, struct source_view view);
     bool (*answers)(const struct synthetic *s, const uint8_t *x, size_t at); /* NULL = none are */
     struct source_pair (*pair)(const struct synthetic *s); /* NULL = its texts are no pairs */
 };
