@@ -5,7 +5,6 @@
 #include "commands.h"
 
 #include "child_requests.h"
-#include "harness/learn/score/play_child.h"
 #include "harness/learn/score/score_child.h"
 #include "harness/worker/peak_child.h"
 

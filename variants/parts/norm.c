@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Norms by kind. Kinds differ in their parameters; the backend computes them, all but PowerNorm
- * (norm_power.h). AdaNorm (Xu et al. 2019, "Understanding and Improving Layer Normalization",
+ * (norm_power.c). AdaNorm (Xu et al. 2019, "Understanding and Improving Layer Normalization",
  * arXiv:1911.07013):
  *
  *   y    = C (1 - k xhat) (.) xhat
@@ -10,9 +10,6 @@
  * It has no parameters. C (1 - k xhat) is a constant in backward: d_x is defined so, it is not the
  * derivative. */
 #include "norm.h"
-#include "norm_power.h"
-
-#include <float.h>
 
 const char *const norm_kind_name[NORM_KIND_COUNT + 1] = {"layer", "rms",   "scale", "unbiased",
                                                          "ada",   "power", NULL};

@@ -31,3 +31,18 @@ void layer_norm_grad(const struct engine *g, const struct param *w, float *d_x, 
 /* Without the parameters' gradients. */
 void norm_input_grad(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, const float *d_y, const float *x, float *stats, int rows);
+
+/* ---- PowerNorm, norm_power.c ----------------------------------------------------------------- */
+
+/* It divides each channel by a stored quadratic mean. Arguments are as above. */
+extern const struct part_numbers power_numbers;
+
+/* weight, bias, and the statistics phi and nu, [D] each. */
+void power_params(const struct config *c, const char *prefix, const char *name, struct params *p);
+
+void power_apply(const struct engine *g, const struct config *c, const struct param *w, float *y,
+                 const float *x, const float *add, int rows);
+
+/* of = 0: without gradients of parameters and steps of statistics. */
+void power_backward(const struct engine *g, const struct config *c, const struct param *w,
+                    float *d_x, const float *d_y, const float *x, float *stats, int rows, int of);

@@ -19,7 +19,7 @@
  * where nu is 0 and the form is the paper's. The published warm-up, in which the batch's own q
  * divides, is left out. Where norms come first and memory lies between the rows, q of the code's
  * d_u is that of a sequence. */
-#include "norm_power.h"
+#include "norm.h"
 
 enum power_backward { POWER_PAPER, POWER_CODE };
 struct power {

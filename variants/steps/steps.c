@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Lists of steps: built, then run forwards and backwards. What is decided between: steps_plan.c. */
-#include "steps_plan.h"
+#include "steps.h"
 
 /* ---- building ----------------------------------------------------------------------------- */
 

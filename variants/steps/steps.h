@@ -268,6 +268,11 @@ void step_shares(struct step *s, int param);
 void steps_residual(struct steps *t);
 void steps_ramp(struct steps *t, struct ramp ramp);
 
+/* The end of it: all steps have been added, and the result is known. */
+void steps_plan(struct steps *t);
+/* Has a value room among the others', and a gradient? */
+bool value_lies_here(const struct steps *t, int value);
+
 /* ---- kinds of steps ------------------------------------------------------------------------
  *
  * Each returns the value it computes; x, a, b are values. Names are those of parameters. */

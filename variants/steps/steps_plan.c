@@ -2,7 +2,7 @@
  *
  * What is decided once a list of steps is complete: which steps become parts of others, where values
  * lie, which steps are run for states alone. */
-#include "steps_plan.h"
+#include "steps.h"
 
 static bool overlap(const struct steps *t, int a, int b)
 {

@@ -11,7 +11,6 @@
 #include "harness/measure/study_verdict.h"
 #include "study_list.h"
 #include "study_rates.h"
-#include "study_score.h"
 
 #include <xxhash.h>
 

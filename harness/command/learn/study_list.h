@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The jobs of a study before they run: how long each will take, and their list. */
+ * The jobs of a study: before they run how long each will take, and their list; then, in
+ * study_score.c, what a job came to, for its row: the curve that its training left beside the
+ * checkpoint, and the score of the checkpoint, on a text or on episodes. */
 #pragma once
 
 #include "harness/learn/study/study_jobs.h"
@@ -16,3 +18,9 @@ void study_say_power(struct console *c, const struct study_plan *plan, double sd
 
 /* --dry-run: a row each on standard output. */
 void study_list(const struct study_plan *plan, const double *expected, const struct options *opt);
+
+enum status study_read_curve(struct study_row *row, const char *ckpt, struct err *e);
+
+/* Of a text it is a row of the run's perplexity.csv, too. E_CHILD: that row says why there is none. */
+enum status study_score(struct session *s, const struct study *study, const struct study_job *j,
+                        struct study_row *row, const char *ckpt, struct err *e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * The results of a job of a study. */
-#include "study_score.h"
+#include "study_list.h"
 
 #include "harness/learn/score/perplexity.h"
-#include "harness/learn/score/play_child.h"
+#include "harness/learn/score/score_child.h"
 #include "harness/learn/train/train_files.h"
 #include "harness/table/run.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The request "play OPTIONS": episodes of a task with a checkpoint that has learnt it. */
-#include "play_child.h"
 #include "harness/table/record.h"
+#include "score_child.h"
 
 /* Numbers of the answer. */
 #define PLAY_NUMBERS(X) X(episodes) X(mean) X(low) X(high) X(random) X(optimum)

@@ -106,3 +106,7 @@ struct attn sublayer_read_attn(const struct sublayer *s);
 
 /* The attention of `c` for these sizes without operands: dimensions, mask and scale. */
 struct attn attn_of_config(const struct config *c, int B, int L, int M);
+
+/* Long-short range attention, sublayer_lsra.c: the model as its attention sees it, as narrow as its
+ * share of the channels. */
+struct config lsra_attention(const struct config *c);

@@ -12,7 +12,6 @@
  * convolution is a plain loop. The newest k-1 rows are remembered as they entered, whatever kind of
  * memory attention has. It is no list of steps: half of it is the kind of attention, with its
  * caches. */
-#include "sublayer_lsra.h"
 #include "sublayer_attention.h"
 #include "variants/parts/linear.h"
 

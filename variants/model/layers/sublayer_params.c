@@ -3,8 +3,7 @@
  * The sub-layers of a model and the names of their tensors. */
 #include "dense_layers.h"
 #include "sublayer_list.h"
-#include "variants/model/attention/around.h"
-#include "variants/model/attention/sublayer_lsra.h"
+#include "variants/model/attention/sublayer_attention.h"
 #include "variants/model/sublayer/sublayer_compress.h"
 #include "variants/model/sublayer/sublayer_inner.h"
 #include "variants/model/sublayer/sublayer_skip.h"
