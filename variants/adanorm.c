@@ -15,8 +15,6 @@ const struct variant variant_adanorm = {
     .name = "adanorm",
     .paper = "Xu et al. 2019, arXiv:1911.07013",
     .about = "Transformer-XL with norms whose gain follows from the row",
-    .control = "xl --norm pre",
-    .pos = &pos_xl,
-    .wiring = WIRING_PRE,
+    AS_XL_PRE,
     .norm_kind = NORM_ADA,
 };

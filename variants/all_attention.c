@@ -23,9 +23,7 @@ const struct variant variant_all_attention = {
     .alias = "all_attention",
     .paper = "Sukhbaatar et al. 2019, arXiv:1907.01470",
     .about = "as xl; learned keys and values replace the feed-forward network",
-    .control = "xl --norm pre",
-    .pos = &pos_xl,
-    .wiring = WIRING_PRE,
+    AS_XL_PRE,
     .order = all_attention_order,
     .attn_extra = &extra_persistent,
 };

@@ -13,8 +13,6 @@ const struct variant variant_axial = {
     .name = "axial",
     .paper = "Ho et al. 2019, arXiv:1912.12180",
     .about = "half of the heads see their row of 64 tokens, half their column",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "block=64;stride=64",
 };

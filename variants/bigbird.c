@@ -12,8 +12,6 @@ const struct variant variant_bigbird = {
     .name = "bigbird",
     .paper = "Zaheer et al. 2020, arXiv:2007.14062",
     .about = "two blocks of 16, the first block of the stream and two random ones",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "block=16,back=1,global=16,random=2",
 };

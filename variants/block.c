@@ -12,8 +12,6 @@ const struct variant variant_block = {
     .name = "block",
     .paper = "Parmar et al. 2018, arXiv:1802.05751",
     .about = "the query's block of 32 and the one before",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "block=32,back=1",
 };

@@ -12,8 +12,6 @@ const struct variant variant_dilated = {
     .name = "dilated",
     .paper = "Beltagy et al. 2020, arXiv:2004.05150",
     .about = "half of the heads see the newest 32 keys, half every fourth of 128",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "window=32;window=32,dilation=4",
 };

@@ -11,8 +11,6 @@ const struct variant variant_dilated_heads = {
     .name = "dilated-heads",
     .paper = "Beltagy et al. 2020, arXiv:2004.05150",
     .about = "windows of 64 keys, spaced by 1, 2, 4 or 8 for the heads in turn",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "window=64;window=64,dilation=2;window=64,dilation=4;window=64,dilation=8",
 };

@@ -13,8 +13,6 @@ const struct variant variant_fixed = {
     .name = "fixed",
     .paper = "Child et al. 2019, arXiv:1904.10509",
     .about = "half of the heads see their block of 32, half the last 4 keys of every block",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "block=32;fixed=32,summary=4",
 };

@@ -15,8 +15,6 @@ const struct variant variant_gqa = {
     .name = "gqa",
     .paper = "Ainslie et al. 2023, arXiv:2305.13245",
     .about = "two key/value heads shared by all query heads; --kv-heads",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .kv_heads = 2,
 };

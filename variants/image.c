@@ -12,8 +12,6 @@ const struct variant variant_image = {
     .name = "image",
     .paper = "Parmar et al. 2018, arXiv:1802.05751",
     .about = "block of 64 tokens and the 64 before that block",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "block=64,memory=64",
 };

@@ -16,8 +16,6 @@ const struct variant variant_image2d = {
     .name = "image2d",
     .paper = "Parmar et al. 2018, arXiv:1802.05751",
     .about = "a tile of 8 by 8 tokens and the 8 rows and columns around it, rows of 32",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "rect=8x8,row=32,margin=8x8",
 };

@@ -13,8 +13,6 @@ const struct variant variant_longformer = {
     .name = "longformer",
     .paper = "Beltagy et al. 2020, arXiv:2004.05150",
     .about = "the newest 64 keys and the first 4 of the stream",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "window=64,global=4",
 };

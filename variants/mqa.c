@@ -12,8 +12,6 @@ const struct variant variant_mqa = {
     .name = "mqa",
     .paper = "Shazeer 2019, arXiv:1911.02150",
     .about = "one key/value head shared by all query heads",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .kv_heads = 1,
 };

@@ -12,8 +12,6 @@ const struct variant variant_multiscale = {
     .name = "multiscale",
     .paper = "Guo et al. 2020, arXiv:1912.00544",
     .about = "every head has a window of its own, short ones in low layers",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .head_windows = "16,32,64,128;32,64,128,256;64,128,256,0;128,256,0,0",
 };

@@ -23,8 +23,6 @@ const struct variant variant_realformer_mean = {
     .name = "realformer-mean",
     .paper = "He et al. 2020, arXiv:2012.11747",
     .about = "as realformer; softmax of the mean of all layers' scores so far",
-    .control = "xl --norm pre",
-    .pos = &pos_xl,
-    .wiring = WIRING_PRE,
+    AS_XL_PRE,
     .score_residual = SCORE_RESIDUAL_MEAN,
 };

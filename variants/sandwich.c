@@ -29,8 +29,6 @@ const struct variant variant_sandwich = {
     .name = "sandwich",
     .paper = "Press et al. 2020, arXiv:1911.03864",
     .about = "Transformer-XL with attention at the bottom and feed-forward on top",
-    .control = "xl --norm pre",
-    .pos = &pos_xl,
-    .wiring = WIRING_PRE,
+    AS_XL_PRE,
     .order = sandwich_order,
 };

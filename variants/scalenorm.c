@@ -13,8 +13,6 @@ const struct variant variant_scalenorm = {
     .name = "scalenorm",
     .paper = "Nguyen and Salazar 2019, arXiv:1910.05895",
     .about = "Transformer-XL with rows scaled to one length as norm",
-    .control = "xl --norm pre",
-    .pos = &pos_xl,
-    .wiring = WIRING_PRE,
+    AS_XL_PRE,
     .norm_kind = NORM_SCALE,
 };

@@ -35,8 +35,6 @@ const struct variant variant_sigmoid_attention = {
     .name = "sigmoid-attention",
     .paper = "Ramapuram et al. 2024, arXiv:2409.04431",
     .about = "the sigmoid of scores less log n in place of softmax",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .attn_extra = &extra_sigmoid,
 };

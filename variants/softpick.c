@@ -76,8 +76,6 @@ const struct variant variant_softpick = {
     .name = "softpick",
     .paper = "Zuhri et al. 2025, arXiv:2504.20966",
     .about = "scores above 0 alone have weights, which need not add up to 1",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .attn_extra = &extra_softpick,
 };

@@ -15,8 +15,6 @@ const struct variant variant_span = {
     .alias = "adaptive_span",
     .paper = "Sukhbaatar et al. 2019, arXiv:1905.07799",
     .about = "as xl; every head learns how far back it looks",
-    .control = "xl --norm pre",
-    .pos = &pos_xl,
-    .wiring = WIRING_PRE,
+    AS_XL_PRE,
     .attn_extra = &extra_span,
 };

@@ -89,8 +89,6 @@ const struct variant variant_ssmax = {
     .name = "ssmax",
     .paper = "Nakanishi 2025, arXiv:2501.19399",
     .about = "scores times a number of the head and the logarithm of the keys seen",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .around = {&head_ssmax},
 };

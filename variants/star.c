@@ -12,8 +12,6 @@ const struct variant variant_star = {
     .name = "star",
     .paper = "Guo et al. 2019, arXiv:1902.09113",
     .about = "the token before and the first of all, a sink; --direction both: a relay",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "window=2,global=1",
 };

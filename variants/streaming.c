@@ -11,9 +11,7 @@ const struct variant variant_streaming = {
     .name = "streaming",
     .paper = "Xiao et al. 2023, arXiv:2309.17453",
     .about = "the first 4 keys and the newest 1020, rotated by their place in the cache",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .stream_sinks = 4,
     .window = 1020,
 };

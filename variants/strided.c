@@ -13,8 +13,6 @@ const struct variant variant_strided = {
     .name = "strided",
     .paper = "Child et al. 2019, arXiv:1904.10509",
     .about = "half of the heads see 32 keys, half every 32nd key",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "window=32;stride=32",
 };

@@ -13,8 +13,6 @@ const struct variant variant_transparent = {
     .name = "transparent",
     .paper = "Bapna et al. 2018, arXiv:1808.07561",
     .about = "Transformer-XL; the output reads a trained sum of all layers",
-    .control = "xl --norm pre",
-    .pos = &pos_xl,
-    .wiring = WIRING_PRE,
+    AS_XL_PRE,
     .transparent = TRANSPARENT_TOP,
 };

@@ -316,6 +316,10 @@ struct variant {
 #define LLAMA_LAYERS                                                                               \
     .ffn = &ffn_swiglu, .wiring = WIRING_PRE, .norm_kind = NORM_RMS, .bare_ffn = true
 
+/* Of one that differs from rope, or from xl with norms first, in what it says besides. */
+#define AS_ROPE .control = "rope", .pos = &pos_rope, .wiring = WIRING_PRE
+#define AS_XL_PRE .control = "xl --norm pre", .pos = &pos_xl, .wiring = WIRING_PRE
+
 /* Families of variants, in the order of lists: X(family, name, what its variants have). */
 #define FAMILIES(X)                                                                                \
     X(FULL, "full", "every query sees all keys before it, and nothing else is new")                \

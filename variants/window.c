@@ -11,8 +11,6 @@ const struct variant variant_window = {
     .alias = "sparse",
     .paper = "Beltagy et al. 2020, arXiv:2004.05150",
     .about = "the newest 64 keys; --mask for other sparse patterns",
-    .control = "rope",
-    .pos = &pos_rope,
-    .wiring = WIRING_PRE,
+    AS_ROPE,
     .mask = "window=64",
 };
