@@ -43,6 +43,5 @@ const struct variant variant_comba = {
     MIX_LAYERS,
     .mixer = &mixer_comba,
     .out_gate = OUT_GATE_SIGMOID,
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
 };

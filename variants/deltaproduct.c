@@ -103,6 +103,5 @@ const struct variant variant_gated_deltaproduct = {
     MIX_LAYERS,
     .mixer = &mixer_gated_deltaproduct,
     .out_gate = OUT_GATE_SWISH,
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
 };

@@ -34,6 +34,5 @@ const struct variant variant_gdn = {
     .mixer = &mixer_gdn,
     .out_gate = OUT_GATE_SWISH,
     .alias = "gated-deltanet",
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
 };

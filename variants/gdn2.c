@@ -48,6 +48,5 @@ const struct variant variant_gdn2 = {
     MIX_LAYERS,
     .mixer = &mixer_gdn2,
     .alias = "gated-deltanet-2",
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
 };

@@ -34,6 +34,5 @@ const struct variant variant_gla = {
     MIX_LAYERS,
     .mixer = &mixer_gla,
     .out_gate = OUT_GATE_SWISH,
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
 };

@@ -99,7 +99,6 @@ const struct variant variant_gsa = {
     .control = "gla --out-gate none",
     MIX_LAYERS,
     .mixer = &mixer_gsa,
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
     .unscaled = true,
 };

@@ -35,6 +35,5 @@ const struct variant variant_kda = {
     MIX_LAYERS,
     .mixer = &mixer_kda,
     .out_gate = OUT_GATE_SIGMOID,
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
 };

@@ -46,7 +46,6 @@ const struct variant variant_lightning = {
     MIX_LAYERS,
     .mixer = &mixer_lightning,
     .out_gate = OUT_GATE_SIGMOID,
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
     .unscaled = true,
 };

@@ -47,6 +47,5 @@ const struct variant variant_mlstm = {
     MIX_LAYERS,
     .mixer = &mixer_mlstm,
     .out_gate = OUT_GATE_SIGMOID,
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
 };

@@ -131,8 +131,7 @@ static const struct part_numbers pkda_numbers = MIX_NUMBERS(.conv_width = 4, .lo
         MIX_LAYERS,                                                                                \
         .mixer = &mixer_##word,                                                                    \
         .out_gate = gate,                                                                          \
-        .sizes = mix_sizes,                                                                        \
-        .d_value = mix_d_value,                                                                    \
+        MIX_SIZES,                                                                                 \
     };
 
 PRECONDITIONED(pgdn, gdn, "gdn whose writing is preconditioned by the sums of squared keys",

@@ -43,6 +43,5 @@ const struct variant variant_retnet = {
     MIX_LAYERS,
     .mixer = &mixer_retnet,
     .out_gate = OUT_GATE_SWISH,
-    .sizes = mix_sizes,
-    .d_value = mix_d_value,
+    MIX_SIZES,
 };

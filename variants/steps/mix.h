@@ -49,6 +49,7 @@ bool mix_norms(const struct config *c);
  * about 4 D^2 weights; of values for any width of keys. */
 void mix_sizes(int D, int H, int *dh, int *F);
 int mix_d_value(int D, int H, int dh);
+#define MIX_SIZES .sizes = mix_sizes, .d_value = mix_d_value
 
 static inline int mix_keys(const struct steps *t) { return t->c->H * t->c->dh; }
 static inline int mix_values(const struct steps *t) { return t->c->H * config_dv(t->c); }
