@@ -18,10 +18,7 @@ static int values(int D, int H, int dh) { return max_int(1, D / H); }
 
 const struct mixer mixer_based = {
     .name = "based",
-    .numbers = &linear_numbers,
-    .kind = &sublayer_sums,
-    .unscaled = true,
-    .build = mix_linear,
+    LINEAR_MIXER,
     .features = FEATURES_TAYLOR,
     .eps = 1e-6f,
 };

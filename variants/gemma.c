@@ -9,17 +9,16 @@
  * five layers with a window to one that sees all, with a larger base of rotation. */
 #include "variants/parts/parts.h"
 
+#define GEMMA_PARTS                                                                                \
+    .pos = &pos_rope, .ffn = &ffn_geglu_tanh, .wiring = WIRING_PERI, .norm_kind = NORM_RMS,        \
+    .bare_ffn = true, .kv_heads = 2
+
 const struct variant variant_gemma = {
     .name = "gemma",
     .paper = "Gemma Team 2024, arXiv:2408.00118",
     .about = "capped scores and logits; windows in every other layer",
     .control = "yarn --rope-scaling none --kv-heads 2 --norm peri --ffn geglu_tanh",
-    .pos = &pos_rope,
-    .ffn = &ffn_geglu_tanh,
-    .wiring = WIRING_PERI,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
-    .kv_heads = 2,
+    GEMMA_PARTS,
     .soft_cap = 50,
     .logit_cap = 30,
     .layer_windows = {2, {4096, 0}},
@@ -30,12 +29,7 @@ const struct variant variant_gemma3 = {
     .paper = "Gemma Team 2025, arXiv:2503.19786",
     .about = "five layers with a window to one that sees all, with another base of rotation",
     .control = "qknorm --norm peri --ffn geglu_tanh",
-    .pos = &pos_rope,
-    .ffn = &ffn_geglu_tanh,
-    .wiring = WIRING_PERI,
-    .norm_kind = NORM_RMS,
-    .bare_ffn = true,
-    .kv_heads = 2,
+    GEMMA_PARTS,
     .around = {&head_qk_norm},
     .layer_windows = {6, {1024, 1024, 1024, 1024, 1024, 0}},
     .layer_rope_base = {6, {1e4, 1e4, 1e4, 1e4, 1e4, 1e6}},

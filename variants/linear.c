@@ -14,10 +14,7 @@
 
 const struct mixer mixer_linear_elu = {
     .name = "linear_elu",
-    .numbers = &linear_numbers,
-    .kind = &sublayer_sums,
-    .unscaled = true,
-    .build = mix_linear,
+    LINEAR_MIXER,
     .features = FEATURES_ELU,
     .eps = 1e-6f,
 };

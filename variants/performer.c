@@ -12,33 +12,15 @@
 #include "variants/model/sublayer/sublayer.h"
 #include "variants/parts/features.h"
 
-const struct mixer mixer_favor = {.name = "favor",
-                                  .numbers = &linear_numbers,
-                                  .kind = &sublayer_sums,
-                                  .unscaled = true,
-                                  .build = mix_linear,
-                                  .features = FEATURES_EXP};
+const struct mixer mixer_favor = {.name = "favor", LINEAR_MIXER, .features = FEATURES_EXP};
 
-const struct mixer mixer_favor_hyp = {.name = "favor_hyp",
-                                      .numbers = &linear_numbers,
-                                      .kind = &sublayer_sums,
-                                      .unscaled = true,
-                                      .build = mix_linear,
-                                      .features = FEATURES_COSH};
+const struct mixer mixer_favor_hyp = {.name = "favor_hyp", LINEAR_MIXER, .features = FEATURES_COSH};
 
-const struct mixer mixer_favor_trig = {.name = "favor_trig",
-                                       .numbers = &linear_numbers,
-                                       .kind = &sublayer_sums,
-                                       .unscaled = true,
-                                       .build = mix_linear,
-                                       .features = FEATURES_TRIG};
+const struct mixer mixer_favor_trig = {
+    .name = "favor_trig", LINEAR_MIXER, .features = FEATURES_TRIG};
 
-const struct mixer mixer_favor_relu = {.name = "favor_relu",
-                                       .numbers = &linear_numbers,
-                                       .kind = &sublayer_sums,
-                                       .unscaled = true,
-                                       .build = mix_linear,
-                                       .features = FEATURES_RELU};
+const struct mixer mixer_favor_relu = {
+    .name = "favor_relu", LINEAR_MIXER, .features = FEATURES_RELU};
 
 const struct variant variant_performer = {
     .name = "performer",

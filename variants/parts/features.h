@@ -27,6 +27,9 @@ struct linear {
     bool apart;   /* each head has directions of its own */
 };
 extern const struct part_numbers linear_numbers;
+/* A mixer of sums over such features: it says which, besides its name. */
+#define LINEAR_MIXER                                                                               \
+    .numbers = &linear_numbers, .kind = &sublayer_sums, .unscaled = true, .build = mix_linear
 static inline const struct linear *linear_of(const struct config *c)
 {
     return config_numbers(c, SLOT_MIXER);
