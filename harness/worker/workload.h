@@ -63,6 +63,13 @@ struct workload_ops {
     void (*close)(struct job *j);
 };
 
+/* Those that are functions of these names in its file, with a backward pass. */
+#define WORKLOAD_HOOKS                                                                             \
+    .declare = declare, .bind = bind, .bind_grad = bind_grad, .fill = fill,                        \
+    .fill_grad = fill_grad, .forward = forward, .backward = backward, .flop = flop,                \
+    .flop_grad = flop_grad, .bytes = bytes, .predicted_bytes = predicted_bytes, .impl = impl,      \
+    .gradient = gradient
+
 #define X(id, name, ...) extern const struct workload_ops workload_##name;
 WORKLOADS(X)
 #undef X

@@ -470,22 +470,10 @@ static void close_attn(struct job *j) { params_free(&j->attn.params); }
 
 const struct workload_ops workload_attn = {
     .err_limit = 2e-5,
-    .declare = declare,
-    .bind = bind,
-    .bind_grad = bind_grad,
-    .fill = fill,
-    .fill_grad = fill_grad,
-    .forward = forward,
-    .backward = backward,
-    .flop = flop,
-    .flop_grad = flop_grad,
+    WORKLOAD_HOOKS,
     .flop_of_rows = flop,
-    .bytes = bytes,
     .bytes_grad = bytes,
-    .predicted_bytes = predicted_bytes,
-    .impl = impl,
     .reference_backward = reference_backward,
-    .gradient = gradient,
     .poison = poison,
     .close = close_attn,
 };

@@ -176,20 +176,8 @@ static void close_cross(struct job *j) { params_free(&j->cross.params); }
 
 const struct workload_ops workload_cross = {
     .err_limit = 1e-4,
-    .declare = declare,
-    .bind = bind,
-    .bind_grad = bind_grad,
-    .fill = fill,
-    .fill_grad = fill_grad,
-    .forward = forward,
-    .backward = backward,
-    .flop = flop,
-    .flop_grad = flop_grad,
-    .bytes = bytes,
-    .predicted_bytes = predicted_bytes,
-    .impl = impl,
+    WORKLOAD_HOOKS,
     .reference_backward = reference_backward,
-    .gradient = gradient,
     .poison = poison,
     .close = close_cross,
 };

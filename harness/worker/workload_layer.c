@@ -135,19 +135,7 @@ static void close_layer(struct job *j)
 
 const struct workload_ops workload_layer = {
     .err_limit = 1e-4,
-    .declare = declare,
-    .bind = bind,
-    .bind_grad = bind_grad,
-    .fill = fill,
-    .fill_grad = fill_grad,
-    .forward = forward,
-    .backward = backward,
-    .flop = flop,
-    .flop_grad = flop_grad,
+    WORKLOAD_HOOKS,
     .flop_of_rows = flop_of_rows,
-    .bytes = bytes,
-    .predicted_bytes = predicted_bytes,
-    .impl = impl,
-    .gradient = gradient,
     .close = close_layer,
 };

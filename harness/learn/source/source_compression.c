@@ -71,8 +71,6 @@ const struct source_kind source_compression = {
     .keys = {{"n", 16, 1, 253, false, NULL},
              {"alphabet", 16, 2, 254, false, NULL},
              {"ask", 8, 1, 1 << 15, false, NULL}},
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

@@ -60,7 +60,5 @@ const struct source_kind source_copy = {
              {"alphabet", 16, 2, 256, false, NULL},
              {"groups", 1, 1, 128, false, NULL}},
     .check = check,
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
 };

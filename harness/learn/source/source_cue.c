@@ -41,8 +41,6 @@ const struct source_kind source_cue = {
     .name = "cue",
     .about = "a cue, `gap` symbols of noise, a query, and the cue again",
     .keys = {{"gap", 64, 0, 1e9, false, NULL}, {"alphabet", 16, 2, 127, false, NULL}},
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

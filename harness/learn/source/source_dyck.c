@@ -69,8 +69,6 @@ const struct source_kind source_dyck = {
     .name = "dyck",
     .about = "brackets of several kinds that nest up to `depth` deep",
     .keys = {{"kinds", 4, 1, 128, false, NULL}, {"depth", 8, 1, DEEPEST, false, NULL}},
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

@@ -53,8 +53,6 @@ const struct source_kind source_flipflop = {
     .about =
         "an instruction (write, read or ignore) and a bit; a read repeats the last written bit",
     .keys = {{"ignore", 0.8, 0, 0.999999, true, NULL}},
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

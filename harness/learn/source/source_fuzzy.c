@@ -182,8 +182,6 @@ const struct source_kind source_fuzzy = {
              {"most", 3, 1, MOST_SYMBOLS, false, NULL},
              {"len", 132, 8, MOST_LEN, false, NULL}},
     .check = check,
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

@@ -97,8 +97,6 @@ const struct source_kind source_group = {
     .name = "group",
     .about = "elements of a group, and after each `ask` of them their product so far",
     .keys = {{"name", Z2, 0, 0, false, names}, {"ask", 8, 1, 1e9, false, NULL}},
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

@@ -98,8 +98,6 @@ const struct source_kind source_lookup = {
              {"alphabet", 26, 2, 255, false, NULL},
              {"gram", 0, 0, 64, false, NULL}},
     .check = check,
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

@@ -97,8 +97,6 @@ const struct source_kind source_markov = {
              {"alpha", 0.5, 0.001, 1000, true, NULL},
              {"len", 256, 2, 1 << 16, false, NULL}},
     .check = check,
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

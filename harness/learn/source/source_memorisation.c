@@ -80,8 +80,6 @@ const struct source_kind source_memorisation = {
              {"gram", 2, 1, 8, false, NULL},
              {"values", 32, 2, 255, false, NULL}},
     .check = check,
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

@@ -155,8 +155,6 @@ const struct source_kind source_mqar = {
              {"len", 64, 4, 254, false, NULL},
              {"vocab", 128, 5, 256, false, NULL}},
     .check = check,
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

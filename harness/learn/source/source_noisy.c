@@ -83,8 +83,6 @@ const struct source_kind source_noisy = {
              {"noise", 0.5, 0.000001, 0.999999, true, NULL},
              {"symbols", 16, 1, 255, false, NULL},
              {"len", 128, 4, 1 << 16, false, NULL}},
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

@@ -62,8 +62,6 @@ const struct source_kind source_recall = {
     .keys = {{"keys", 16, 1, 255, false, NULL},
              {"values", 16, 1, 255, false, NULL},
              {"p", 0.9, 0, 1, true, NULL}},
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
 };

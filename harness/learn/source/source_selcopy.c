@@ -99,9 +99,7 @@ const struct source_kind source_selcopy = {
              {"len", 256, 3, 1 << 16, false, NULL},
              {"alphabet", 16, 2, 254, false, NULL}},
     .check = check,
-    .vocab = vocab,
-    .fill = fill,
-    .nll = nll,
+    SOURCE_HOOKS,
     .answers = answers,
     .pair = pair,
 };

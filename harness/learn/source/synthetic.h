@@ -95,6 +95,8 @@ struct source_kind {
     bool (*answers)(const struct synthetic *s, const uint8_t *x, size_t at); /* NULL = none are */
     struct source_pair (*pair)(const struct synthetic *s); /* NULL = its texts are no pairs */
 };
+/* Those that are functions of these names in its file. */
+#define SOURCE_HOOKS .vocab = vocab, .fill = fill, .nll = nll
 
 extern const struct source_kind source_copy, source_recall, source_mqar, source_selcopy, source_cue,
     source_flipflop, source_group, source_markov, source_dyck, source_lookup, source_reverse,

@@ -483,13 +483,7 @@ static double moved_rows(const struct config *c, int L, int M) { return L; }
 const struct content content_clustered = {
     .both = true,
     .no_memory = true,
-    .params = params,
+    CONTENT_HOOKS,
     .kept = kept,
     .core = core,
-    .scratch = scratch,
-    .run = run,
-    .shows = shows,
-    .flop = flop,
-    .choice_flop = choice_flop,
-    .moved_rows = moved_rows,
 };

@@ -64,6 +64,11 @@ struct content {
     const char *(*looks_ahead)(const struct config *c);
 };
 
+/* Hooks of a form that are functions of these names in its file. */
+#define CONTENT_HOOKS                                                                              \
+    .params = params, .scratch = scratch, .run = run, .shows = shows, .flop = flop,                \
+    .choice_flop = choice_flop, .moved_rows = moved_rows
+
 /* Its arrays: projections before rotation (queries, or both where shared; keys), then as they are
  * multiplied, values, outputs, log-sum-exp, numbers, the form's. */
 enum { CT_RAW_Q, CT_RAW_K, CT_Q, CT_K, CT_V, CT_O, CT_LSE, CT_NUMBERS, CT_KEPT };
