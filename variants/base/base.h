@@ -10,9 +10,9 @@
 #include <float.h>
 #include <limits.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +51,6 @@ enum status fail(struct err *e, enum status st, const char *fmt, ...)
             return try_status;                                                                     \
     } while (0)
 
-/* Append to the text in buf, which has `size` bytes and stays terminated: what does not fit is left
- * out. */
 /* vsnprintf to `buf` of the arguments that a function takes behind its parameter `fmt`. */
 #define VPRINT(buf, size, fmt)                                                                     \
     do {                                                                                           \
@@ -62,6 +60,8 @@ enum status fail(struct err *e, enum status st, const char *fmt, ...)
         va_end(behind);                                                                            \
     } while (0)
 
+/* Append to the text in buf, which has `size` bytes and stays terminated: what does not fit is left
+ * out. */
 void text_append(char *buf, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

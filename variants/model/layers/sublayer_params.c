@@ -52,6 +52,7 @@ static struct names names_of(const char *list, int i, const char *inner, const c
     snprintf(n.norm, sizeof(n.norm), "ln%s", norm);
     return n;
 }
+
 /* The k-th sub-layer of layer l of this macaron. */
 static struct names in_macaron(int l, int k)
 {
@@ -59,7 +60,6 @@ static struct names in_macaron(int l, int k)
 
     return names_of("layers", l, inner[k], number[k + 1], number[k]);
 }
-
 
 /* The sub-layer of layer l with this letter. */
 static struct names in_layer(int l, char letter)
