@@ -31,7 +31,6 @@ static const struct machine {
 /* One thread per core, each on a core of its own whatever the policy. */
 static int threads_of(const struct machine *m)
 {
-    static const char *const policies[] = {"compact", "scatter"};
     struct topo *t;
     struct topo_facts f;
     int n, cpus[MOST_THREADS];
@@ -42,15 +41,15 @@ static int threads_of(const struct machine *m)
     cr_assert_leq(f.allowed_cores, MOST_THREADS);
     const struct topo_cpu *const all = topo_cpus(t, &n);
     for (int threads = 1; threads <= f.allowed_cores; threads++)
-        for (size_t p = 0; p < ARRAY_LEN(policies); p++) {
+        EACH_TEXT (how, "compact", "scatter") {
             bool taken[MOST_THREADS] = {false};
-            MUST(topo_plan(t, policies[p], threads, cpus, &failure));
+            MUST(topo_plan(t, how, threads, cpus, &failure));
             for (int i = 0; i < threads; i++)
                 for (int c = 0; c < n; c++) {
                     if (all[c].cpu != cpus[i])
                         continue;
-                    cr_assert(!taken[all[c].core], "%s, %d threads on %s: core %d twice",
-                              policies[p], threads, m->synthetic, all[c].core);
+                    cr_assert(!taken[all[c].core], "%s, %d threads on %s: core %d twice", how,
+                              threads, m->synthetic, all[c].core);
                     taken[all[c].core] = true;
                 }
         }

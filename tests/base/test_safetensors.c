@@ -133,7 +133,6 @@ static struct safetensors one_pair(char *pair[static 2])
 
 Test(safetensors, whole_numbers)
 {
-    static const char *const good[] = {"0", "7", "-7", "100", "-100"};
     static const char *const wrong[] = {"",
                                         " 7",
                                         "7 ",
@@ -157,11 +156,10 @@ Test(safetensors, whole_numbers)
                                         "4294967303"};
     int got;
 
-    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-        const struct safetensors s = one_pair((char *[]){(char *)"n", (char *)good[i]});
-        cr_expect_eq(safetensors_int(&s, "n", 55, -100, 100, &got, &failure), OK, "\"%s\"",
-                     good[i]);
-        cr_expect_eq(got, atoi(good[i]), "\"%s\"", good[i]);
+    EACH_TEXT (good, "0", "7", "-7", "100", "-100") {
+        const struct safetensors s = one_pair((char *[]){(char *)"n", (char *)good});
+        cr_expect_eq(safetensors_int(&s, "n", 55, -100, 100, &got, &failure), OK, "\"%s\"", good);
+        cr_expect_eq(got, atoi(good), "\"%s\"", good);
         cr_expect_eq(safetensors_int(&s, "absent", 55, 0, 1, &got, &failure), OK);
         cr_expect_eq(got, 55);
     }
@@ -175,22 +173,19 @@ Test(safetensors, whole_numbers)
 
 Test(safetensors, real_numbers)
 {
-    static const char *const good[] = {"0",    "16",    "-1.5", "1e-05",  "0.17677669529663687",
-                                       "1E+3", "2.5e2", "0.0",  "1e-400", "12345678901234567890"};
-    static const char *const wrong[] = {"",    " 1",    "1 ",  "+1",  ".5",  "1.",
-                                        "1,5", "0x1p3", "inf", "nan", "NaN", "1e999",
-                                        "1e",  "1.5x",  "1 2", "-",   "01"};
     double got;
 
-    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-        const struct safetensors s = one_pair((char *[]){(char *)"x", (char *)good[i]});
-        cr_expect_eq(safetensors_real(&s, "x", 55, &got, &failure), OK, "\"%s\"", good[i]);
-        cr_expect_eq(got, strtod(good[i], NULL), "\"%s\"", good[i]);
+    EACH_TEXT (good, "0", "16", "-1.5", "1e-05", "0.17677669529663687", "1E+3", "2.5e2", "0.0",
+               "1e-400", "12345678901234567890") {
+        const struct safetensors s = one_pair((char *[]){(char *)"x", (char *)good});
+        cr_expect_eq(safetensors_real(&s, "x", 55, &got, &failure), OK, "\"%s\"", good);
+        cr_expect_eq(got, strtod(good, NULL), "\"%s\"", good);
         cr_expect_eq(safetensors_real(&s, "absent", 0.25, &got, &failure), OK);
         cr_expect_eq(got, 0.25);
     }
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        const struct safetensors s = one_pair((char *[]){(char *)"x", (char *)wrong[i]});
+    EACH_TEXT (wrong, "", " 1", "1 ", "+1", ".5", "1.", "1,5", "0x1p3", "inf", "nan", "NaN",
+               "1e999", "1e", "1.5x", "1 2", "-", "01") {
+        const struct safetensors s = one_pair((char *[]){(char *)"x", (char *)wrong});
         failure.msg[0] = '\0';
         REFUSED(safetensors_real(&s, "x", 55, &got, &failure), E_IO,
                 "checkpoint g.safetensors: metadata x is");

@@ -178,12 +178,9 @@ Test(cli, a_dry_run_is_list_cases)
 
 Test(cli, lists_in_every_format)
 {
-    const char *const lists[] = {"variants", "backends", ("cases " CASES), "columns"};
-    const char *const formats[] = {"csv", "jsonl", "md", "table"};
-
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        for (size_t k = 0; k < ARRAY_LEN(formats); k++) {
-            struct ran r = must_bench("list %s -q --format %s", lists[i], formats[k]);
+    EACH_TEXT (list, "variants", "backends", ("cases " CASES), "columns")
+        EACH_TEXT (format, "csv", "jsonl", "md", "table") {
+            struct ran r = must_bench("list %s -q --format %s", list, format);
             cr_expect(r.out.n > 20);
             cr_expect_eq(r.err.n, 0, "%s", r.err.data);
         }
@@ -264,18 +261,15 @@ Test(cli, a_closed_stdout_is_an_error)
 /* As Unix tools do: who has read enough is told nothing, whether or not SIGPIPE is ignored. */
 Test(cli, a_reader_that_has_seen_enough)
 {
-    const char *const ignoring[] = {"", "trap '' PIPE; "};
-    const char *const commands[] = {"list variants --format csv", "help man", "topo --format csv",
-                                    "list columns --format md"};
-
-    for (size_t i = 0; i < ARRAY_LEN(ignoring); i++)
-        for (size_t k = 0; k < ARRAY_LEN(commands); k++) {
+    EACH_TEXT (ignoring, "", "trap '' PIPE; ")
+        EACH_TEXT (command, "list variants --format csv", "help man", "topo --format csv",
+                   "list columns --format md") {
             struct ran r =
                 shell_exits(141, NULL,
                             "rm -f code; %s{ sleep 0.2; \"$BENCH\" %s; echo $? >code; } | true; "
                             "until [ -s code ]; do sleep 0.05; done; exit $(cat code)",
-                            ignoring[i], commands[k]);
-            cr_expect_eq(r.err.n, 0, "%s: %s", commands[k], r.err.data);
+                            ignoring, command);
+            cr_expect_eq(r.err.n, 0, "%s: %s", command, r.err.data);
         }
 }
 

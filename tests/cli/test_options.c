@@ -232,21 +232,20 @@ Test(options, files_hold_options, .init = enter_folder, .fini = folder_remove)
 /* What stands beside an @file overrides it, wherever it stands; lists of one level grow. */
 Test(options, files_are_overridden_from_outside, .init = enter_folder, .fini = folder_remove)
 {
-    static const char *const lines[] = {"@outer.args --variant xl --heads 2 --max-time 7",
-                                        "--variant xl --heads 2 --max-time 7 @outer.args"};
     struct options o;
 
     folder_put_text("outer.args",
                     "--variant shaw --variant rope --seq 8 --quick\n@inner.args --seq 16\n");
     folder_put_text("inner.args",
                     "--variant gtrxl --seq 32 --mem 1 --mem 2 --heads 4 --filter mem=1\n");
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        must_parse(&o, lines[i]);
-        cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "xl") == 0, "%s", lines[i]);
-        cr_expect(o.heads == 2 && o.max_time_s == 7 && o.min_samples == 6, "%s", lines[i]);
-        cr_expect(o.seq.n == 2 && o.seq.v[0] == 8 && o.seq.v[1] == 16, "%s", lines[i]);
-        cr_expect(o.mem.n == 2 && o.mem.v[0] == 1 && o.mem.v[1] == 2, "%s", lines[i]);
-        cr_expect_eq(o.filters.n, 1, "%s", lines[i]);
+    EACH_TEXT (line, "@outer.args --variant xl --heads 2 --max-time 7",
+               "--variant xl --heads 2 --max-time 7 @outer.args") {
+        must_parse(&o, line);
+        cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "xl") == 0, "%s", line);
+        cr_expect(o.heads == 2 && o.max_time_s == 7 && o.min_samples == 6, "%s", line);
+        cr_expect(o.seq.n == 2 && o.seq.v[0] == 8 && o.seq.v[1] == 16, "%s", line);
+        cr_expect(o.mem.n == 2 && o.mem.v[0] == 1 && o.mem.v[1] == 2, "%s", line);
+        cr_expect_eq(o.filters.n, 1, "%s", line);
     }
 }
 

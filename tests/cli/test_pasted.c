@@ -13,13 +13,11 @@ TestSuite(pasted, .init = folder_make, .fini = folder_remove, .timeout = 240);
 /* Lists, in all three forms. Those of columns are a page as Markdown. */
 Test(pasted, lists)
 {
-    const char *const lists[] = {"variants", "backends", "parts", ("cases " CASES)};
-
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        struct ran table = run_bench("list %s -q --format table", lists[i]);
-        struct ran md = run_bench("list %s -q --format md", lists[i]);
-        struct ran tex = run_bench("list %s -q --format tex", lists[i]);
-        cr_expect_gt(expect_pasted(table.out.data, md.out.data, tex.out.data), 1, "%s", lists[i]);
+    EACH_TEXT (list, "variants", "backends", "parts", ("cases " CASES)) {
+        struct ran table = run_bench("list %s -q --format table", list);
+        struct ran md = run_bench("list %s -q --format md", list);
+        struct ran tex = run_bench("list %s -q --format tex", list);
+        cr_expect_gt(expect_pasted(table.out.data, md.out.data, tex.out.data), 1, "%s", list);
     }
 }
 

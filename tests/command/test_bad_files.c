@@ -38,14 +38,10 @@ Test(bad_files, that_are_no_files)
 /* A file in place of a run's folder. */
 Test(bad_files, that_are_no_folders)
 {
-    static const char *const lines[] = {
-        "compare ./text ./text",      "export ./text", "rerun 1 ./text", "plot ./text",
-        "report ./text -o page.html",
-    };
-
     folder_put("text", "x", 1);
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-        bench_exits(7, "Not a directory  -> give a folder", "%s", lines[i]);
+    EACH_TEXT (line, "compare ./text ./text", "export ./text", "rerun 1 ./text", "plot ./text",
+               "report ./text -o page.html")
+        bench_exits(7, "Not a directory  -> give a folder", "%s", line);
 }
 
 /* Texts from files and from the command line take no hold of the terminal. */
@@ -380,19 +376,17 @@ Test(bad_files, checkpoints_that_are_no_models)
 
 Test(bad_files, no_proc)
 {
-    static const char *const ways[] = {"exec", "fork", "none"};
-
     SKIP_SANITIZED("the leak checker reads /proc at the end of a program");
     struct ran can = run_shell("unshare -rm mount -t tmpfs t /proc");
     const bool may = can.code == 0;
     if (!may)
         cr_skip_test("no namespaces for an ordinary user");
-    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+    EACH_TEXT (way, "exec", "fork", "none") {
         struct ran r =
             shell_exits(6, "/proc is empty",
                         "unshare -rm sh -c 'mount -t tmpfs t /proc && exec \"$BENCH\" --variant xl "
                         "--backend ref --workload attn --seq 4 --mem 0 --isolate %s " TINY "'",
-                        ways[i]);
+                        way);
         expect_said(&r, "  -> mount");
         cr_expect_eq(r.err.n, strcspn(r.err.data, "\n") + 1, "one line: %s", r.err.data);
     }

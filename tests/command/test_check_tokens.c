@@ -47,22 +47,18 @@ Test(check_tokens, files_that_are_wrong)
 
 Test(check_tokens, options)
 {
-    static const char *const wrong[] = {"check --tokens .", "check --tokens . --golden x -V xl",
-                                        "check --tokens . --golden x --bench"};
-
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        bench_exits(2, NULL, "%s", wrong[i]);
+    EACH_TEXT (wrong, "check --tokens .", "check --tokens . --golden x -V xl",
+               "check --tokens . --golden x --bench")
+        bench_exits(2, NULL, "%s", wrong);
 }
 
 /* Of the package sentencepiece, by scripts/crosscheck/gguf_tokenizers.py. */
 Test(check_tokens, sentencepiece)
 {
-    static const char *const names[] = {"small", "own"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    EACH_TEXT (name, "small", "own")
         must_shell("cd $SRC/tests/golden-tokens/%s && $BENCH check --tokens model.gguf --golden "
                    "golden.jsonl",
-                   names[i]);
+                   name);
 }
 
 Test(check_tokens, published)

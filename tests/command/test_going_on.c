@@ -160,13 +160,11 @@ Test(going_on, a_training_on_a_task)
 
 Test(going_on, a_task_that_is_none)
 {
-    static const char *const wrong[] = {
-        "--task tmaze:len=-1", "--task tmaze: --corpus copy:", "--task tmaze: --z-loss 0.1",
-        "--task tmaze: --dropout 0.1", "--trace 0.5"};
-
     bench_exits(2, "see: bench list tasks", "train --variant xl --ckpt n --task maze");
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        bench_exits(2, NULL, "train --variant xl --ckpt n %s", wrong[i]);
+    EACH_TEXT (wrong, "--task tmaze:len=-1",
+               "--task tmaze: --corpus copy:", "--task tmaze: --z-loss 0.1",
+               "--task tmaze: --dropout 0.1", "--trace 0.5")
+        bench_exits(2, NULL, "train --variant xl --ckpt n %s", wrong);
     bench_exits(6, NULL, "train --variant exit --ckpt n --task tmaze:");
     cr_expect_not(folder_has("n"));
 }

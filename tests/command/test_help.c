@@ -173,12 +173,11 @@ Test(help, texts_of_options_name_no_other_command)
             char *const text =
                 option_is_for(&option_specs[i], c) ? kept(option_text(&option_specs[i], c)) : NULL;
             for (int k = 0; text && k < COMMAND_COUNT; k++) {
-                static const char *const before[] = {"; ", ", ", "("};
                 char label[32];
                 snprintf(label, sizeof(label), "%s:", command_specs[k].name);
                 bool named = strncmp(text, label, strlen(label)) == 0;
-                for (size_t b = 0; b < ARRAY_LEN(before); b++) {
-                    snprintf(label, sizeof(label), "%s%s:", before[b], command_specs[k].name);
+                EACH_TEXT (before, "; ", ", ", "(") {
+                    snprintf(label, sizeof(label), "%s%s:", before, command_specs[k].name);
                     named = named || strstr(text, label);
                 }
                 cr_expect_not(named, "%s --%s: %s", command_specs[c].name, option_specs[i].name,
@@ -344,12 +343,10 @@ Test(completion, words, .init = folder_make, .fini = folder_remove)
 /* A shell that is not here cannot check its script. */
 Test(completion, every_shell, .init = folder_make, .fini = folder_remove)
 {
-    static const char *const shells[] = {"bash", "zsh", "fish"};
-
-    for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
+    EACH_TEXT (shell, "bash", "zsh", "fish") {
         struct ran r = must_shell(
             "\"$BENCH\" completion %s >script && { ! command -v %s >/dev/null || %s -n script; }",
-            shells[i], shells[i], shells[i]);
-        cr_expect_eq(r.err.n, 0, "%s: %s", shells[i], r.err.data);
+            shell, shell, shell);
+        cr_expect_eq(r.err.n, 0, "%s: %s", shell, r.err.data);
     }
 }

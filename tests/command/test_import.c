@@ -52,17 +52,15 @@ Test(import, q4_1_of_a_file_stays_exact)
 /* What import writes is the same model, bit by bit, and says where it is from. */
 Test(import, is_the_same_model)
 {
-    static const char *const models[] = {"gpt2_plain",     "neox_parallel_f16", "llama3_scaling",
-                                         "mistral_window", "qwen2_bias",        "qwen3_qknorm"};
-
-    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+    EACH_TEXT (base, "gpt2_plain", "neox_parallel_f16", "llama3_scaling", "mistral_window",
+               "qwen2_bias", "qwen3_qknorm") {
         size_t n, same_n;
-        published_copy(models[i]);
+        published_copy(base);
         published_write("tokenizer.json", "{}", 2);
         must_bench("import model --ckpt out.safetensors --force");
         const char *path = in_folder("out.safetensors");
         float *const a = logits_of(published_path(""), &n), *const b = logits_of(path, &same_n);
-        cr_expect(n == same_n && memcmp(a, b, n * sizeof(*a)) == 0, "%s", models[i]);
+        cr_expect(n == same_n && memcmp(a, b, n * sizeof(*a)) == 0, "%s", base);
         const struct safetensors s = tensors_of(path);
         TEXTS({safetensors_meta(&s, "source"), "model"}, {safetensors_meta(&s, "unit"), "token"},
               {safetensors_meta(&s, "tokenizer"), "out.safetensors.tokenizer"});
@@ -99,16 +97,14 @@ Test(import, no_file_in_place_of_a_pipe)
 {
     static const char train[] = "train --variant xl --seq 4 --mem 4 --batch 1 --corpus "
                                 "model/config.json --ckpt pipe --force";
-    static const char *const lines[] = {"import model --ckpt pipe --force",
-                                        "import model --ckpt pipe", train};
     struct stat is;
 
     published_copy("gpt2_plain");
     const char *const path = in_folder("pipe");
     cr_assert_eq(mkfifo(path, 0666), 0);
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        bench_exits(7, NULL, "%s", lines[i]);
-        cr_expect(stat(path, &is) == 0 && S_ISFIFO(is.st_mode), "%s", lines[i]);
+    EACH_TEXT (line, "import model --ckpt pipe --force", "import model --ckpt pipe", train) {
+        bench_exits(7, NULL, "%s", line);
+        cr_expect(stat(path, &is) == 0 && S_ISFIFO(is.st_mode), "%s", line);
     }
 }
 
@@ -236,11 +232,10 @@ Test(import, golden_folders)
 Test(import, eval_of_a_folder)
 {
     static const double nats = 3647.337280073256;
-    static const char *const files[] = {"config.json", "tokenizer.json", "model.safetensors"};
 
     published_copy("gpt2_plain");
-    for (size_t i = 0; i < ARRAY_LEN(files); i++)
-        must_shell("cp $SRC/tests/counted/pairs/%s model", files[i]);
+    EACH_TEXT (file, "config.json", "tokenizer.json", "model.safetensors")
+        must_shell("cp $SRC/tests/counted/pairs/%s model", file);
     must_shell("cp $SRC/tests/counted/text.txt .");
     folder_put_text("model/tokenizer_config.json", "{\"add_bos_token\":false}");
     must_bench("import model --ckpt ours.safetensors");

@@ -73,24 +73,22 @@ static void expect_word(const char *line, int at, const char *word)
 
 Test(names, the_file_that_is_named_is_scored)
 {
-    static const char *const awkward[] = {
-        "a\"b\".txt", "a\"b",  "new\nline", "\xff\xfe", "tab\tcr\r",  "-x",  "@x",
-        "#x",         "a b'c", "$HOME",     "\\n",      "\033]0;x\a", "$'x'"};
     const double plain = score("plain").nll_nats_per_token;
 
     write_text("ab.txt", 'p'); /* what a\"b\".txt would be without its quotes */
-    for (size_t i = 0; i < ARRAY_LEN(awkward); i++) {
-        char *const column = kept(text_exact(awkward[i]));
-        write_text(awkward[i], 'q');
-        const struct perplexity_row row = score(awkward[i]);
+    EACH_TEXT (awkward, "a\"b\".txt", "a\"b", "new\nline", "\xff\xfe", "tab\tcr\r", "-x", "@x",
+               "#x", "a b'c", "$HOME", "\\n", "\033]0;x\a", "$'x'") {
+        char *const column = kept(text_exact(awkward));
+        write_text(awkward, 'q');
+        const struct perplexity_row row = score(awkward);
         TEXTS({row.status, "ok"}, {row.corpus, column});
         cr_expect_neq(row.nll_nats_per_token, plain);
-        if (*awkward[i] == '@')
+        if (*awkward == '@')
             HAS(row.repro, " --corpus=\"@x\" ");
         else
-            expect_word(row.repro, 4, awkward[i]);
+            expect_word(row.repro, 4, awkward);
         struct rows env = must_read("r/latest", TABLE_ENV);
-        expect_word(((struct env_row *)env.row)->argv, 15, awkward[i]);
+        expect_word(((struct env_row *)env.row)->argv, 15, awkward);
         must_bench("rerun %s --out r -q", row.case_id);
         const struct perplexity_row *const second = must_rows("r/latest", TABLE_PERPLEXITY, 1);
         cr_expect_str_neq(second->run_id, row.run_id);

@@ -41,17 +41,15 @@ Test(resume_files, after_torn_files)
 {
     if (!HAVE_ZSTD)
         cr_skip_test("samples.csv.zst needs zstd");
-    static const char *const names[] = {"r/latest/latency.csv", "r/latest/memory.csv",
-                                        "r/latest/samples.csv.zst"};
 
     run_whole();
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    EACH_TEXT (name, "r/latest/latency.csv", "r/latest/memory.csv", "r/latest/samples.csv.zst")
         for (size_t cut = 1; cut < 600; cut += 400) {
-            struct bytes b = folder_read(names[i]);
+            struct bytes b = folder_read(name);
             cr_assert(b.n > cut + 100);
-            folder_put(names[i], b.data, b.n - cut);
+            folder_put(name, b.data, b.n - cut);
             struct ran r = resume_whole();
-            if (strstr(names[i], "latency")) { /* the list of what is done */
+            if (strstr(name, "latency")) { /* the list of what is done */
                 expect_exit(&r, 0);
                 expect_complete("r/latest");
             } else {

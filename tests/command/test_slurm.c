@@ -9,28 +9,14 @@ TestSuite(slurm, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 #define CASES "--variant xl --seq 4,8,16 --mem 0 --workload attn --backend ref "
 
-static void expect_has(const struct ran *r, const char *text)
-{
-    cr_expect(strstr(r->out.data, text), "no %s in\n%s", text, r->out.data);
-}
-
 Test(slurm, a_script)
 {
     struct ran r = must_bench("slurm " CASES "--filter 'seq_tokens>=4' --filter 'mem_tokens<1' "
                               "--ckpt none --out 'a b' --nodes 2 --shards 3");
-    expect_has(&r, "#!/bin/bash\n");
-    expect_has(&r, "\n#SBATCH --array=1-3%2\n");
-    expect_has(&r, "\n#SBATCH --exclusive\n");
-    expect_has(&r, "\n#SBATCH --hint=nomultithread\n");
-    expect_has(&r, "\n#SBATCH --requeue\n");
-    expect_has(&r, "srun --cpu-bind=none ");
-    expect_has(&r, " --shard auto ");
-    expect_has(&r, "(--resume)");
-    expect_has(&r, "--dependency=afterok:");
-    expect_has(&r, "\nout=\"a b\" ");
-    expect_has(&r, " --ckpt none");
-    expect_has(&r, "seq_tokens>=4");
-    expect_has(&r, "mem_tokens<1");
+    HAS(r.out.data, "#!/bin/bash\n", "\n#SBATCH --array=1-3%2\n", "\n#SBATCH --exclusive\n",
+        "\n#SBATCH --hint=nomultithread\n", "\n#SBATCH --requeue\n", "srun --cpu-bind=none ",
+        " --shard auto ", "(--resume)", "--dependency=afterok:", "\nout=\"a b\" ", " --ckpt none",
+        "seq_tokens>=4", "mem_tokens<1");
     cr_expect(!strstr(r.out.data, "--nodes 2") && !strstr(r.out.data, "--partial"));
     must_shell("$BENCH slurm " CASES
                "--partial >job.sh && bash -n job.sh && grep -q afterany job.sh && grep -q 'merge "
@@ -43,22 +29,18 @@ Test(slurm, of_a_study)
         "printf '%%s\\n' 'variants = vanilla, xl' 'size = tiny: --layers 1 --d-model 16 --heads 2' "
         "'corpus = copies: copy:lag=4,p=0.9,alphabet=8' 'rates = 0.01' 'steps = 2' 'train = --seq "
         "32 --mem 8 --batch 2' >tiny.study && $BENCH slurm tiny.study --backend ref --nodes 2");
-    expect_has(&r, " study tiny.study --backend ref --shard auto ");
+    HAS(r.out.data, " study tiny.study --backend ref --shard auto ");
     bench_exits(2, NULL, "slurm tiny.study --nodes 3"); /* two groups */
     bench_exits(2, NULL, "slurm tiny.study --variant xl");
 }
 
 Test(slurm, refuses)
 {
-    static const char *const bad[] = {"--nodes 4",           "--nodes 2 --shards 1",
-                                      "--shard 1/2",         "--resume",
-                                      "--dry-run",           "--nodes 0",
-                                      "--filter 'nope>1'",   "--variant no-such-variant",
-                                      "--save-baseline name"};
-
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct ran r = bench_exits(2, NULL, "slurm " CASES "%s", bad[i]);
-        cr_expect_eq(r.out.n, 0, "%s: %s", bad[i], r.out.data);
+    EACH_TEXT (bad, "--nodes 4", "--nodes 2 --shards 1", "--shard 1/2", "--resume", "--dry-run",
+               "--nodes 0", "--filter 'nope>1'", "--variant no-such-variant",
+               "--save-baseline name") {
+        struct ran r = bench_exits(2, NULL, "slurm " CASES "%s", bad);
+        cr_expect_eq(r.out.n, 0, "%s: %s", bad, r.out.data);
     }
     bench_exits(7, NULL, "slurm none.study");
 }

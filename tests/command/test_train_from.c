@@ -226,18 +226,16 @@ Test(train_from, refuses)
  * memory that it had. */
 Test(train_from, goes_on_with_its_own_source)
 {
-    static const char *const sources[] = {"copy:lag=6,alphabet=4,groups=2",
-                                          "copy:lag=9,alphabet=30", "recall:", "flipflop:"};
-
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+    EACH_TEXT (source, "copy:lag=6,alphabet=4,groups=2", "copy:lag=9,alphabet=30",
+               "recall:", "flipflop:") {
         must_bench("train --variant xl --layers 1 --d-model 16 --heads 2 --mem 6 --corpus %s" OURS
                    "a.safetensors --force",
-                   sources[i]);
+                   source);
         must_bench("train --from a.safetensors" OURS "b.safetensors --force");
-        expect_meta("b.safetensors", "corpus", sources[i]);
+        expect_meta("b.safetensors", "corpus", source);
         expect_meta("b.safetensors", "mem", "6");
         must_bench("train --ckpt b.safetensors --resume --steps 4 -q");
-        expect_meta("b.safetensors", "corpus", sources[i]);
+        expect_meta("b.safetensors", "corpus", source);
     }
 }
 

@@ -38,12 +38,10 @@ Test(widths, lists_fit)
 /* Pages of help also fit a narrow terminal. */
 Test(widths, help_fits)
 {
-    static const char *const pages[] = {"--help",      "sweep --help", "train --help",
-                                        "gate --help", "plot --help",  "study --help"};
-
-    for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
-        watch(&v, ON_STDOUT, 60, run_words, (void *)pages[i]);
-        cr_expect_leq(widest(v.screen), 60, "%s: %s", pages[i], v.screen);
+    EACH_TEXT (page, "--help", "sweep --help", "train --help", "gate --help", "plot --help",
+               "study --help") {
+        watch(&v, ON_STDOUT, 60, run_words, (void *)page);
+        cr_expect_leq(widest(v.screen), 60, "%s: %s", page, v.screen);
         HAS(v.screen, "Usage: bench");
     }
 }

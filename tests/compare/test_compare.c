@@ -383,14 +383,12 @@ Test(compare, fits_the_terminal)
 /* A real run: one axis, in every format, all rows or some. */
 Test(compare, of_a_sweep)
 {
-    static const char *const formats[] = {"table", "csv", "jsonl", "json", "md", "tex"};
     struct ran table, md, tex;
 
     must_bench(TINY "--variant xl,shaw --backend ref --seq 8 --mem 8");
-    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
-        struct ran r =
-            must_bench("compare --axis variant --base xl r/latest --format %s", formats[i]);
-        cr_expect(strstr(r.out.data, "shaw"), "%s: %s", formats[i], r.out.data);
+    EACH_TEXT (form, "table", "csv", "jsonl", "json", "md", "tex") {
+        struct ran r = must_bench("compare --axis variant --base xl r/latest --format %s", form);
+        cr_expect(strstr(r.out.data, "shaw"), "%s: %s", form, r.out.data);
     }
     must_bench(TINY "--variant xl,shaw --backend ref --seq 8,12 --mem 8");
     table = run_bench("compare --axis variant --base xl r/latest --format table");

@@ -48,10 +48,8 @@ Test(merge, shards_are_the_plan)
 
 Test(merge, shard_words)
 {
-    static const char *const bad[] = {"0/2", "3/2", "1", "1/", "/2", "a/b", "1/2x", "-1/2", "1/0"};
-
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        bench_exits(2, "not I/N", "list cases --shard %s", bad[i]);
+    EACH_TEXT (bad, "0/2", "3/2", "1", "1/", "/2", "a/b", "1/2x", "-1/2", "1/0")
+        bench_exits(2, "not I/N", "list cases --shard %s", bad);
     bench_exits(2, "the plan has 2 groups only  -> use at most 2 shards",
                 "list cases --seq 4,8 --mem 0 --shard 1/3");
 }

@@ -110,8 +110,6 @@ static void expect_last_line(const struct ran *r, const char *line)
 /* Of a command that measures: every line but the last is one number of a row. */
 Test(export, figures_of_merit_of_a_sweep)
 {
-    static const char *const refused[] = {"list cases --format fom", "--dry-run --format fom",
-                                          "--format fom --columns variant", "plot --format fom"};
     struct ran r = must_bench("--variant xl,vanilla --backend ref --workload attn --seq 4 --mem 0 "
                               "--ckpt none -q --format fom " TINY);
     const struct latency_row *const row = must_rows("r/latest", TABLE_LATENCY, 2);
@@ -124,8 +122,9 @@ Test(export, figures_of_merit_of_a_sweep)
     HAS(r.out.data, ": xl attn seq=4 mem=0 ref\n");
     cr_expect_eq(count_in(r.out.data, "\n"), 7, "a name, a time, an arena of each: %s", r.out.data);
     expect_last_line(&r, "bench: all ok\n");
-    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-        bench_exits(2, NULL, "%s", refused[i]);
+    EACH_TEXT (refused, "list cases --format fom", "--dry-run --format fom",
+               "--format fom --columns variant", "plot --format fom")
+        bench_exits(2, NULL, "%s", refused);
 }
 
 Test(export, figures_of_merit)
@@ -358,15 +357,13 @@ Test(export, figures_of_merit_of_a_part)
 /* What a run counted is not known: no verdict in its favour. */
 Test(export, of_a_run_whose_json_is_damaged)
 {
-    static const char *const damage[] = {"printf '[[' >run.json", "rm run.json && mkfifo run.json"};
-
-    for (size_t i = 0; i < ARRAY_LEN(damage); i++) {
+    EACH_TEXT (damage, "printf '[[' >run.json", "rm run.json && mkfifo run.json") {
         struct rundir dir = made_open("abcdef1");
         made_row(&dir, &fast, "host", "ok", "", 4096);
         made_close(&dir, "host", "CPU");
         struct ran r = run_bench("export --to fom %s", dir.path);
         expect_last_line(&r, "bench: all ok\n");
-        must_shell("cd %s && %s", dir.path, damage[i]);
+        must_shell("cd %s && %s", dir.path, damage);
         r = run_bench("export --to fom %s", dir.path);
         expect_last_line(&r, "bench: 0 wrong, 0 failed, not finished\n");
     }

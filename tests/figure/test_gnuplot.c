@@ -25,11 +25,8 @@ static void make_run(const char *name, const char *cpu)
 /* A gnuplot of our own comes first in PATH. */
 static void make_gnuplot(const char *script)
 {
-    char all[2 * FILE_PATH];
-
-    snprintf(all, sizeof(all), "%s/bin:%s", folder, getenv("PATH"));
-    cr_assert_eq(setenv("PATH", all, 1), 0);
-    snprintf(all, sizeof(all), "#!/bin/sh\n%s\n", script);
+    cr_assert_eq(setenv("PATH", kept_text("%s/bin:%s", folder, getenv("PATH")), 1), 0);
+    const char *const all = kept_text("#!/bin/sh\n%s\n", script);
     if (!folder_has("bin"))
         cr_assert_eq(mkdir(in_folder("bin"), 0700), 0);
     folder_put_text("bin/gnuplot", all);
@@ -39,30 +36,25 @@ static void make_gnuplot(const char *script)
 /* Of a desktop's profile, and of one whose terminal there is. */
 Test(gnuplot, not_as_the_user_set_it)
 {
-    static const char *const terms[] = {"x11", "qt", "wxt", "nosuch", "dumb", ""};
-
     need_programs("gnuplot");
     make_run("run", "CPU");
-    for (size_t i = 0; i < ARRAY_LEN(terms); i++) {
-        cr_assert_eq(setenv("GNUTERM", terms[i], 1), 0);
+    EACH_TEXT (term, "x11", "qt", "wxt", "nosuch", "dumb", "") {
+        cr_assert_eq(setenv("GNUTERM", term, 1), 0);
         struct ran r = must_bench("plot run --figure latency-seq");
-        cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n", "%s", terms[i]);
+        cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n", "%s", term);
     }
 }
 
 /* The tables are of use without figures, whatever it is that draws none. */
 Test(gnuplot, a_failing_one_costs_the_figures_only)
 {
-    static const char *const scripts[] = {"echo no luck >&2; exit 1", "exit 0", "kill -SEGV $$",
-                                          "exec nosuch"};
-
     make_run("run", "CPU");
-    for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
-        make_gnuplot(scripts[i]);
+    EACH_TEXT (script, "echo no luck >&2; exit 1", "exit 0", "kill -SEGV $$", "exec nosuch") {
+        make_gnuplot(script);
         bench_exits(0, "missing: ", "report run -o page.html --force");
         char *const page = folder_read("page.html").data;
-        cr_expect(strstr(page, "<li>figure backends: "), "%s", scripts[i]);
-        cr_expect(strstr(page, "-latency.csv\" href"), "%s", scripts[i]);
+        cr_expect(strstr(page, "<li>figure backends: "), "%s", script);
+        cr_expect(strstr(page, "-latency.csv\" href"), "%s", script);
         bench_exits(4, NULL, "report run -o page.html --force --strict");
     }
 }
@@ -70,14 +62,12 @@ Test(gnuplot, a_failing_one_costs_the_figures_only)
 /* A job's end, systemd and timeout send the signal to the program alone. */
 Test(gnuplot, a_hanging_one_ends_with_the_program)
 {
-    static const char *const lines[] = {"plot run --figure latency-seq", "report run -o page.html"};
-
     make_run("run", "CPU");
     cr_assert_eq(mkdir(in_folder("tmp"), 0700), 0);
     cr_assert_eq(setenv("TMPDIR", in_folder("tmp"), 1), 0);
     make_gnuplot("sleep 987 & echo $! >child; wait");
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct program p = start_bench("%s", lines[i]);
+    EACH_TEXT (line, "plot run --figure latency-seq", "report run -o page.html") {
+        struct program p = start_bench("%s", line);
         char *child = NULL;
         for (int ms = 0; ms < 40000 && !(child && strchr(child, '\n')); ms += 2) {
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);

@@ -21,10 +21,15 @@ static void make_run(void)
     made_cases("run", "CPU", cases, ARRAY_LEN(cases));
 }
 
-Test(plot_files, writes_svg_with_its_series)
+static void make_run_to_draw(void)
 {
     need_programs("gnuplot");
     make_run();
+}
+
+Test(plot_files, writes_svg_with_its_series)
+{
+    make_run_to_draw();
     for (int again = 0; again < 2; again++) { /* its own files are replaced */
         struct ran r = must_bench("plot run --figure latency-seq");
         cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n");
@@ -103,8 +108,7 @@ Test(plot_files, the_legend_draws_what_the_curve_draws)
 
 Test(plot_files, says_what_is_left_out)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     struct ran r = must_bench("plot run --figure latency-seq,training,perplexity-mem,latency-mem");
     HAS(r.out.data, "run/plots/latency-seq.svg\n");
     cr_expect_not(strstr(r.out.data, "training"));
@@ -117,8 +121,7 @@ Test(plot_files, says_what_is_left_out)
 
 Test(plot_files, foreign_files_are_kept)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     must_bench("plot run --figure latency-seq -o there --format png");
     struct bytes png = folder_read("there/latency-seq.png");
     cr_expect_eq(memcmp(png.data, "\x89PNG", 4), 0);
@@ -129,8 +132,7 @@ Test(plot_files, foreign_files_are_kept)
 
 Test(plot_files, several_runs_have_folders_of_their_own)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     struct ran r =
         must_shell("cp -r run other && $BENCH plot run other --figure latency-seq -q -o there");
     cr_expect_str_eq(r.out.data, "there/run/latency-seq.svg\nthere/other/latency-seq.svg\n");
@@ -138,8 +140,7 @@ Test(plot_files, several_runs_have_folders_of_their_own)
 
 Test(plot_files, draws_in_the_terminal)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     struct ran r = must_shell("COLUMNS=70 $BENCH plot run --figure latency-seq --term");
     HAS(r.out.data, "first", "sequence length (tokens)");
     for (const char *line = r.out.data; line && *line; line = strchr(line, '\n'), line += !!line)
@@ -205,8 +206,7 @@ Test(plot_files, draws_bars_in_the_terminal)
 /* A page of the size that was asked for; dpi only makes a PNG finer. */
 Test(plot_files, pictures_have_the_size_that_was_asked_for)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     must_bench("plot run --figure latency-seq --size 640x480 -o t");
     struct bytes svg = folder_read("t/latency-seq.svg");
     HAS(svg.data, "width=\"640\" height=\"480\"");
@@ -219,16 +219,14 @@ Test(plot_files, pictures_have_the_size_that_was_asked_for)
 /* Figures that fit are drawn all the same. */
 Test(plot_files, a_figure_without_room_is_left_out)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     bench_exits(2, "--size", "plot run --figure latency-seq --size 200x200");
     cr_expect_not(folder_has("run/plots"));
 }
 
 Test(plot_files, writes_pdf)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     struct ran r = run_bench("plot run --figure latency-seq --format pdf -o t");
     if (r.code == 6)
         cr_skip_test("this gnuplot writes no PDF");
@@ -255,8 +253,7 @@ Test(plot_files, a_form_that_gnuplot_lacks_says_what_to_install)
 
 Test(plot_files, history_draws_several_runs_in_one_figure)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     struct ran r = must_shell("cp -r run other; $BENCH history run other -o there");
     cr_expect_str_eq(r.out.data, "there/history.svg\n");
     r = must_shell("mkdir results && cp -r run results/a && cp -r run results/b && ln -s b "
@@ -271,8 +268,7 @@ Test(plot_files, history_draws_several_runs_in_one_figure)
 /* The table that a script reads is documented, and the script runs by hand. */
 Test(plot_files, scripts_run_by_hand)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     must_bench("plot run --figure latency-seq,backends --format csv -o t");
     struct bytes csv = folder_read("t/latency-seq.csv");
     cr_expect_eq(count_in(csv.data, "\n"), 5);
@@ -288,8 +284,7 @@ Test(plot_files, scripts_run_by_hand)
 /* gnuplot executes its input: only the program's own scripts, and no start-up file. */
 Test(plot_files, runs_no_script_but_its_own)
 {
-    need_programs("gnuplot");
-    make_run();
+    make_run_to_draw();
     struct ran r =
         must_shell("mkdir plots; echo 'system(\"touch $PWD/alien\")' | tee plots/latency-seq.gp "
                    "plots/style.gp >.gnuplot; HOME=$PWD $BENCH plot run --figure latency-seq");
@@ -314,18 +309,16 @@ static void add_changes_and_curve(void)
 /* A stand-in for gnuplot holds the first figure until the signal has been sent. */
 Test(plot_files, a_signal_stops_between_figures)
 {
-    static const char *const lines[] = {"plot run", "report run -o page.html"};
-
     make_run();
     add_changes_and_curve();
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+    EACH_TEXT (line, "plot run", "report run -o page.html") {
         struct ran r = shell_exits(
             143, NULL,
             "rm -f go count; mkdir -p bin tmp; printf '#!/bin/sh\necho x >>count; while [ ! -f go "
             "]; do sleep 0.01; done\n' >bin/gnuplot; chmod +x bin/gnuplot; PATH=$PWD/bin:$PATH "
             "TMPDIR=$PWD/tmp $BENCH %s & while [ ! -f count ]; do sleep 0.01; done; kill -TERM $!; "
             "touch go; wait $!; code=$?; ls tmp; wc -l <count; exit $code",
-            lines[i]);
+            line);
         cr_expect_str_eq(r.out.data, "1\n", "no folder stays, no second figure begins");
     }
     cr_expect_not(folder_has("page.html"), "half a page");

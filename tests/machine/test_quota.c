@@ -84,13 +84,10 @@ Test(quota, version_one)
 /* What is no quota stops nothing, and nothing is read beyond its end. */
 Test(quota, garbage)
 {
-    static const char *const bad[] = {"",         "\n",    "x y\n",    "-1 100000\n",
-                                      "100000\n", "0 0\n", "nan nan\n"};
-
     machine(MOUNT_2, "0::/a\n");
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        put("sys/fs/cgroup/a/cpu.max", bad[i]);
-        cr_expect(isnan(quota_find(folder).cpus), "%s", bad[i]);
+    EACH_TEXT (bad, "", "\n", "x y\n", "-1 100000\n", "100000\n", "0 0\n", "nan nan\n") {
+        put("sys/fs/cgroup/a/cpu.max", bad);
+        cr_expect(isnan(quota_find(folder).cpus), "%s", bad);
     }
     machine("\n - \nx - cgroup2\n", "::\n0:\nx\n");
     cr_expect(isnan(quota_find(folder).cpus));

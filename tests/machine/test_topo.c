@@ -113,16 +113,15 @@ Test(topo, plan)
 
 Test(topo, every_policy_uses_each_cpu_once)
 {
-    const char *const policies[] = {"compact", "scatter"};
     struct topo *const t = machine("package:2 numa:2 core:16 pu:2");
 
-    for (size_t k = 0; k < ARRAY_LEN(policies); k++) {
+    EACH_TEXT (policy, "compact", "scatter") {
         int cpus[128], used[128] = {0};
-        MUST(topo_plan(t, policies[k], 128, cpus, &failure));
+        MUST(topo_plan(t, policy, 128, cpus, &failure));
         for (int i = 0; i < 128; i++)
             used[cpus[i]]++;
         for (int i = 0; i < 128; i++)
-            cr_expect_eq(used[i], 1, "%s: CPU %d used %d times", policies[k], i, used[i]);
+            cr_expect_eq(used[i], 1, "%s: CPU %d used %d times", policy, i, used[i]);
     }
 }
 
@@ -155,13 +154,12 @@ Test(topo, refuses)
 
 Test(topo, malformed_lists)
 {
-    const char *const lists[] = {"",   "dense", "0,",          ",0",    "0,,1", "1-0", "0-", "-1",
-                                 "0 ", " 0",    "99999999999", "0-1-2", "0,x",  "+1",  "0x1"};
     struct topo *const t = machine("core:4 pu:1");
     int cpus[MOST];
 
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        REFUSED(topo_plan(t, lists[i], 1, cpus, &failure), E_USAGE, lists[i],
+    EACH_TEXT (list, "", "dense", "0,", ",0", "0,,1", "1-0", "0-", "-1", "0 ", " 0", "99999999999",
+               "0-1-2", "0,x", "+1", "0x1")
+        REFUSED(topo_plan(t, list, 1, cpus, &failure), E_USAGE, list,
                 "  -> use compact, scatter, p-cores, e-cores, none");
 }
 

@@ -145,12 +145,11 @@ Test(screen, labels_of_a_plan)
 /* What people choose by is shown before how sure it is, whatever the names need. */
 Test(screen, tokens_per_second_stay)
 {
-    static const char *const names[] = {"--variant xl ", "--variant rope --norm pre,post "
-                                                         "--ffn gelu_tanh,relu "};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    EACH_TEXT (name, "--variant xl ",
+               "--variant rope --norm pre,post "
+               "--ffn gelu_tanh,relu ") {
         const char *const line = kept_text(
-            "%s--backend ref --seq 4 --mem 512 --mem-kind hidden --threads 1 --color never",
-            names[i]);
+            "%s--backend ref --seq 4 --mem 512 --mem-kind hidden --threads 1 --color never", name);
         watch_rows(ON_STDOUT, 80, (struct scene){.line = line});
         HAS(v.screen, " tok/s");
         cr_expect_gt(count_in(v.screen, " 42 400"), 0, "%s", v.screen);

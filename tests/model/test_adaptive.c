@@ -239,11 +239,9 @@ Test(adaptive, clusters_that_make_no_sense_are_refused)
 /* Cached hidden states and cached keys and values are the same model; empty memory is another. */
 Test(adaptive, zeros_are_attended_to_however_they_are_remembered)
 {
-    static const char *const names[] = {"xl", "vanilla"};
-
-    for (size_t v = 0; v < ARRAY_LEN(names); v++)
+    EACH_TEXT (name, "xl", "vanilla")
         for (int norm = WIRING_POST; norm <= WIRING_PRE; norm++) {
-            struct config c = config_default(variant_find(names[v]), 12, 3, 4, 17, 2, 11);
+            struct config c = config_default(variant_find(name), 12, 3, 4, 17, 2, 11);
             float got[3][2 * 4 * 11];
             c.wiring = (enum wiring)norm;
             c.mem_len = 7; /* more than a segment */
@@ -256,8 +254,8 @@ Test(adaptive, zeros_are_attended_to_however_they_are_remembered)
                 model_segment(&m, 0, 2, 0, 4, 4);
                 memcpy(got[k], m.lm.logits, sizeof(got[k]));
             }
-            cr_expect_lt(case_error(got[1], got[0], ARRAY_LEN(got[0])), 1, "%s", names[v]);
-            cr_expect_gt(case_error(got[2], got[0], ARRAY_LEN(got[0])), 100, "%s", names[v]);
+            cr_expect_lt(case_error(got[1], got[0], ARRAY_LEN(got[0])), 1, "%s", name);
+            cr_expect_gt(case_error(got[2], got[0], ARRAY_LEN(got[0])), 100, "%s", name);
         }
 }
 

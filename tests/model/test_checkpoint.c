@@ -71,14 +71,13 @@ static enum status edited_config(const char *name, const char *key, const char *
 
 Test(checkpoint, keys_that_may_be_absent, .init = folder_make, .fini = folder_remove)
 {
-    static const char *const keys[] = {"clip", "rel_rows", "clamp_len", "window",    "scale",
-                                       "tied", "causal",   "sinusoid",  "attn_bias", "emb_scale"};
     const struct config want = golden_config("lm_xl_post");
 
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+    EACH_TEXT (key, "clip", "rel_rows", "clamp_len", "window", "scale", "tied", "causal",
+               "sinusoid", "attn_bias", "emb_scale") {
         struct config c;
-        MUST(edited_config("lm_xl_post", keys[i], NULL, &c, &failure));
-        NUMBERS_OF(keys[i], {c.causal, want.causal}, {c.tied, want.tied}, {c.window, want.window},
+        MUST(edited_config("lm_xl_post", key, NULL, &c, &failure));
+        NUMBERS_OF(key, {c.causal, want.causal}, {c.tied, want.tied}, {c.window, want.window},
                    {c.clip, want.clip}, {c.rel_rows, want.rel_rows}, {c.scale, want.scale, 1e-7f},
                    {c.emb_scale, want.emb_scale, 1e-6f});
     }

@@ -114,12 +114,11 @@ TEST_EACH(int *b, condensed, is_full_attention_in_the_limit, every_backend(), .t
 /* Whatever has planned the case. */
 Test(condensed, whole_texts_have_no_past)
 {
-    static const char *const names[] = {"set", "etc", "nystrom", "poolingformer", "synthesizer"};
     static const enum mem_kind kinds[] = {MEM_HIDDEN, MEM_KV};
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    EACH_TEXT (name, "set", "etc", "nystrom", "poolingformer", "synthesizer")
         for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
-            struct config c = config_default(variant_find(names[i]), 12, HEADS, DH, 17, 2, VOCAB);
+            struct config c = config_default(variant_find(name), 12, HEADS, DH, 17, 2, VOCAB);
             struct model m = {.g = open_engine("ref", 1)};
             c.max_seq = T;
             MUST(lm_init(&m.lm, &c, &failure));

@@ -116,12 +116,10 @@ Test(config, numbers_are_within_bounds)
 /* Each size is allowed; a state of all of them is not. */
 Test(config, states_have_a_size)
 {
-    static const char *const names[] = {"gla", "linear", "mamba", "gdn-hybrid"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct variant *const v = variant_find(names[i]);
+    EACH_TEXT (name, "gla", "linear", "mamba", "gdn-hybrid") {
+        const struct variant *const v = variant_find(name);
         const struct config c = config_default(v, 1 << 15, 1, 1 << 18, 90, 4, 256);
-        REFUSED(config_check(&c, &failure), E_USAGE, names[i], "states of");
+        REFUSED(config_check(&c, &failure), E_USAGE, name, "states of");
     }
 }
 

@@ -162,15 +162,13 @@ Test(content, rows_that_gathers_move)
 /* Forms that copy rows while they compute: nothing says how long the copies alone take. */
 Test(content, gathers_that_cannot_be_timed_alone)
 {
-    static const char *const forms[] = {"sinkhorn", "informer", "clustered"};
-
-    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-        const struct config c = small(forms[i]);
+    EACH_TEXT (form, "sinkhorn", "informer", "clustered") {
+        const struct config c = small(form);
         struct model m;
         model_open(&m, &c, "ref", 1, MEM_NONE, one_pass);
         model_segment(&m, 0, 2, 0, TEXT, TEXT);
-        cr_expect_gt(sublayers_moves(&m.lm.sublayers, 2, TEXT, 0), 0, "%s", forms[i]);
-        cr_expect_not(sublayers_gather(&m.lm.sublayers, &m.g, 2, TEXT), "%s", forms[i]);
+        cr_expect_gt(sublayers_moves(&m.lm.sublayers, 2, TEXT, 0), 0, "%s", form);
+        cr_expect_not(sublayers_gather(&m.lm.sublayers, &m.g, 2, TEXT), "%s", form);
     }
 }
 

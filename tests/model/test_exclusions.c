@@ -90,11 +90,10 @@ static void set_text(char *to, size_t size, const char *text) { snprintf(to, siz
 
 static bool sublayers(struct config *c, int n)
 {
-    static const char *const orders[] = {"", "sfsf", "ssff", "sfpsfusf", "hsh", "rsf", "ssss"};
     static const char *const subs[] = {"sf", "csf", "wsf", "ssf", "dsf", "dwsf"};
 
-    for (size_t k = 0; k < ARRAY_LEN(orders); k++)
-        CHANGE(set_text(c->order, sizeof(c->order), orders[k]));
+    EACH_TEXT (one, "", "sfsf", "ssff", "sfpsfusf", "hsh", "rsf", "ssss")
+        CHANGE(set_text(c->order, sizeof(c->order), one));
     for (size_t k = 0; k < ARRAY_LEN(subs); k++)
         CHANGE(set_text(c->subs, sizeof(c->subs), subs[k]));
     CHANGE(c->lsra = (struct lsra){24, 4, 3, false, false},

@@ -203,11 +203,10 @@ TEST_EACH(int *part, kept_rows, same_numbers, every_part(), .timeout = 240)
 /* Until rows have moved to the front of their buffer, several times as far as a query sees. */
 Test(kept_rows, long_decoding, .timeout = 240)
 {
-    static const char *const all[] = {"rope", "alibi", "xl", "t5", "longformer", "mla", "image2d"};
     enum { LONG = 330 };
 
-    for (size_t v = 0; v < ARRAY_LEN(all); v++) {
-        struct config c = config_default(variant_find(all[v]), 12, 2, 6, 16, 2, 11);
+    EACH_TEXT (all, "rope", "alibi", "xl", "t5", "longformer", "mla", "image2d") {
+        struct config c = config_default(variant_find(all), 12, 2, 6, 16, 2, 11);
         if (!c.masks.n)
             c.window = 5;
         c.max_seq = LONG;

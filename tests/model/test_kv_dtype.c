@@ -33,11 +33,9 @@ static float *logits(const struct config *c, const char *backend, int L, int M)
  * window moves in its buffer, which has room for 256 rows more. */
 static void expect_same_text(const char *backend, enum elem elem, double bound)
 {
-    static const char *const names[] = {"rope", "gqa", "mqa", "llama", "window", "xl", "lazy"};
-
-    for (size_t n = 0; n < ARRAY_LEN(names); n++)
+    EACH_TEXT (name, "rope", "gqa", "mqa", "llama", "window", "xl", "lazy")
         for (int window = 0; window <= 9; window += 9) {
-            struct config c = narrow(names[n], elem);
+            struct config c = narrow(name, elem);
             if (window)
                 c.window = window;
             const int M = c.window ? c.window - 1 : TEXT;
@@ -49,7 +47,7 @@ static void expect_same_text(const char *backend, enum elem elem, double bound)
                 float *const many = logits(&c, backend, L, M);
                 for (int i = 0; i < BATCH * TEXT * c.V; i++)
                     cr_assert_leq(fabs((double)many[i] - (double)one[i]), bound * size,
-                                  "%s %s window %d, in pieces of %d: %g, not %g", backend, names[n],
+                                  "%s %s window %d, in pieces of %d: %g, not %g", backend, name,
                                   c.window, L, (double)many[i], (double)one[i]);
             }
         }
@@ -63,13 +61,11 @@ Test(kv_dtype, decoding_is_one_pass, .timeout = 120)
 
 Test(kv_dtype, decoding_is_one_pass_within_rounding, .timeout = 120)
 {
-    static const char *const names[] = {SIMD_LEVELS};
-
-    for (size_t k = 0; k < ARRAY_LEN(names); k++) {
+    EACH_TEXT (name, SIMD_LEVELS) {
         struct engine g;
-        if (engine_open(&g, names[k], 1, NULL, &failure) == OK)
+        if (engine_open(&g, name, 1, NULL, &failure) == OK)
             for (enum elem elem = ELEM_BF16; elem <= ELEM_Q8; elem++)
-                expect_same_text(names[k], elem, (elem == ELEM_Q8 ? 4 : 2) * 0x1p-8);
+                expect_same_text(name, elem, (elem == ELEM_Q8 ? 4 : 2) * 0x1p-8);
     }
 }
 

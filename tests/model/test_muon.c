@@ -220,13 +220,11 @@ Test(muon, leaves_the_rest_to_adamw)
 /* Sizes that threads share. */
 Test(muon, threads_change_nothing)
 {
-    static const char *const names[] = {"ref", SIMD_LEVELS};
-
-    for (size_t k = 0; k < ARRAY_LEN(names); k++) {
+    EACH_TEXT (name, "ref", SIMD_LEVELS) {
         struct bound b[2] = {{.o.kind = OPTIMIZER_MUON}, {.o.kind = OPTIMIZER_MUON}};
         for (int t = 0; t < 2; t++) {
             struct engine g;
-            if (engine_open(&g, names[k], 1 + 2 * t, NULL, &failure) != OK)
+            if (engine_open(&g, name, 1 + 2 * t, NULL, &failure) != OK)
                 break;
             give_room(&g);
             params_matrix(&b[t].p, 150, 131, "", "high");
@@ -239,7 +237,7 @@ Test(muon, threads_change_nothing)
         }
         if (b[1].p.n)
             cr_expect_arr_eq(b[0].p.v[0].data, b[1].p.v[0].data, b[0].p.v[0].n * sizeof(float),
-                             "%s", names[k]);
+                             "%s", name);
     }
 }
 

@@ -312,12 +312,10 @@ Test(pools, order_of_the_variant)
 
 Test(pools, invalid_orders_are_refused)
 {
-    static const char *const orders[] = {"pf",     "sfpf",   "uf",     "sfuf",
-                                         "pfufuf", "pfufpf", "sfufpf", "pfpfpfpfpfpfpfpfpfuf"};
-
-    for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
-        const struct config c = pool_config(orders[i], true);
-        cr_expect_eq(config_check(&c, &failure), E_USAGE, "%s", orders[i]);
+    EACH_TEXT (order, "pf", "sfpf", "uf", "sfuf", "pfufuf", "pfufpf", "sfufpf",
+               "pfpfpfpfpfpfpfpfpfuf") {
+        const struct config c = pool_config(order, true);
+        cr_expect_eq(config_check(&c, &failure), E_USAGE, "%s", order);
         HAS(failure.msg, "  -> use 1 to 8 times p, behind them one u");
     }
 }

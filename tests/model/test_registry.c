@@ -286,14 +286,12 @@ Test(registry, steps_of_a_variant)
 /* Train, and decode one token, with a config. */
 static void use(const struct config *c)
 {
-    static const char *const lines[] = {
+    EACH_TEXT (
+        line,
         "-b ref -w train -V vanilla --d-model 16 --heads 2 --seq 6 --mem 0 --layers 2 --threads 1",
-        "-b ref -w decode -V vanilla --d-model 16 --heads 2 --mem 5 --layers 2 --threads 1",
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        "-b ref -w decode -V vanilla --d-model 16 --heads 2 --mem 5 --layers 2 --threads 1") {
         struct job j;
-        struct plan p = planned("%s", lines[i]);
+        struct plan p = planned("%s", line);
         struct config *const own = &p.cases[0].config;
         *own = *c;
         if (job_open(&j, &p.cases[0], NULL) == OK && job_place(&j, NULL, NULL, NULL) == OK)

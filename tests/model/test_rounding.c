@@ -215,10 +215,8 @@ static const struct rounded_form forms[] = {
 /* Those whose kernels do not round the probabilities, too. */
 Test(rounding, of_attention, .timeout = 240)
 {
-    static const char *const names[] = {"ref", SIMD_LEVELS};
-
-    for (size_t b = 0; b < ARRAY_LEN(names); b++)
+    EACH_TEXT (name, "ref", SIMD_LEVELS)
         for (size_t i = 0; i < ARRAY_LEN(forms); i++)
-            if (backend_find(names[b]) && backend_usable(backend_find(names[b]), NULL) == OK)
-                expect_layer(&forms[i], names[b]);
+            if (backend_find(name) && backend_usable(backend_find(name), NULL) == OK)
+                expect_layer(&forms[i], name);
 }

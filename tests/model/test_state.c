@@ -128,22 +128,20 @@ static struct config stacked(const char *stack, int mem_len)
 /* With a memory of all rows segments of any length are one pass, whatever the kind of memory. */
 TEST_EACH(int *b, state, stacks_go_on, every_backend(), .timeout = 120)
 {
-    static const char *const stacks[] = {"gdn,gdn,gdn,rope", "rope,gdn", "nope,gdn,gdn", "gdn"};
     static const int lengths[] = {1, 3, 32};
 
-    for (size_t i = 0; i < ARRAY_LEN(stacks); i++) {
-        const struct config c = stacked(stacks[i], TEXT);
+    EACH_TEXT (stack, "gdn,gdn,gdn,rope", "rope,gdn", "nope,gdn,gdn", "gdn") {
+        const struct config c = stacked(stack, TEXT);
         float *one = without_past(&c, backend_ref.name, TEXT);
         for (size_t k = 0; k < ARRAY_LEN(lengths); k++)
             for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++)
                 expect_segments(&c, backends[*b]->name, kind, (struct extent){2, lengths[k], TEXT},
-                                TEXT, one, stacks[i]);
+                                TEXT, one, stack);
     }
 }
 
 Test(state, stacks_are_written_and_read)
 {
-    static const char *const bad[] = {"gdn,gla", "gdn,,rope", "alibi,gdn", "gdn,"};
     char text[CHOICE_TEXT];
     struct config c = stacked("gdn,nope,gdn", 0);
 
@@ -151,12 +149,11 @@ Test(state, stacks_are_written_and_read)
     cr_expect_str_eq(text, "gdn,nope,gdn");
     cr_expect(!config_attends(&c, 0) && config_attends(&c, 1) && !config_attends(&c, 3));
     cr_expect(config_attends(&c, 4));
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+    EACH_TEXT (bad, "gdn,gla", "gdn,,rope", "alibi,gdn", "gdn,") {
         struct config broken = c;
-        cr_expect(choice_parse(&model_choices[CHOICE_stack], &broken, bad[i], &failure) ==
-                          E_USAGE ||
+        cr_expect(choice_parse(&model_choices[CHOICE_stack], &broken, bad, &failure) == E_USAGE ||
                       config_check(&broken, &failure) == E_USAGE,
-                  "%s", bad[i]);
+                  "%s", bad);
     }
     c.mixer = NULL;
     cr_expect_eq(config_check(&c, &failure), E_USAGE);

@@ -150,12 +150,10 @@ Test(span, stays_between_its_bounds)
  * (test_exclusions.c), and the rest can be bound and built. */
 Test(span, with_every_kind_of_positions)
 {
-    static const char *const fits[] = {"none", "sinusoid", "learned", "xl", "rope"};
-
-    for (size_t i = 0; i < ARRAY_LEN(fits); i++) {
+    EACH_TEXT (fit, "none", "sinusoid", "learned", "xl", "rope") {
         struct config c = of("span", 1);
         struct model m;
-        c.pos = pos_find(fits[i]);
+        c.pos = pos_find(fit);
         c.max_seq = T;
         config_numbers_reset(&c);
         open(&m, &c);
@@ -217,14 +215,13 @@ Test(persistent, stands_for_the_feed_forward)
 /* A single layer has nothing to add to, and the mean of one is itself. */
 Test(realformer, one_layer_is_plain)
 {
-    static const char *const names[] = {"realformer", "realformer-mean"};
     const struct config plain = of("xl", 1);
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct config c = of(names[i], 1);
+    EACH_TEXT (name, "realformer", "realformer-mean") {
+        const struct config c = of(name, 1);
         struct model m, p;
         open(&m, &c), open(&p, &plain);
-        expect_same(&m, &p, names[i]);
+        expect_same(&m, &p, name);
     }
 }
 

@@ -62,12 +62,6 @@ Test(sparse, nonsense_is_refused)
         {"window=4x4", ""}, {"window=4", "1"},  {"window=4", "0,"},
         {"window=4", "x"},  {"window=4", "-1"}, {"block=1;block=1;block=1;block=1;block=1", ""},
     };
-    static const char *const senseless[] = {
-        "window=0",           "dilation=2",     "back=1",
-        "window=3,random=1",  "fixed=4",        "fixed=4,summary=5",
-        "window=3,summary=1", "rect=2x2",       "rect=2x3,row=8",
-        "rect=0x2,row=4",     "window=3,row=4", "window=3,margin=1x1",
-    };
     struct masks m;
 
     for (size_t i = 0; i < ARRAY_LEN(unreadable); i++) {
@@ -76,9 +70,11 @@ Test(sparse, nonsense_is_refused)
                      "%s %s", unreadable[i][0], unreadable[i][1]);
         HAS(failure.msg, "  -> ");
     }
-    for (size_t i = 0; i < ARRAY_LEN(senseless); i++) {
-        MUST(masks_parse(&m, senseless[i], "", &failure));
-        cr_expect_eq(masks_check(&m, "who", &failure), E_USAGE, "%s", senseless[i]);
+    EACH_TEXT (senseless, "window=0", "dilation=2", "back=1", "window=3,random=1", "fixed=4",
+               "fixed=4,summary=5", "window=3,summary=1", "rect=2x2", "rect=2x3,row=8",
+               "rect=0x2,row=4", "window=3,row=4", "window=3,margin=1x1") {
+        MUST(masks_parse(&m, senseless, "", &failure));
+        cr_expect_eq(masks_check(&m, "who", &failure), E_USAGE, "%s", senseless);
         HAS(failure.msg, "  -> ");
     }
 }
@@ -100,18 +96,15 @@ Test(sparse, every_sparse_variant_reads_its_own)
 /* Patterns that let everything through change nothing. */
 Test(sparse, all_that_hides_nothing_is_plain, .timeout = 240)
 {
-    static const char *const texts[] = {
-        "window=40",         "window=40;stride=1", "block=40",           "block=7,back=6",
-        "fixed=5,summary=5", "global=40",          "window=99,global=3", "window=40;block=64",
-    };
     struct config none = sparse("window=40", "");
 
     none.masks = (struct masks){0};
     float *want = logits(&none, "ref", MEM_NONE, T, 0);
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        const struct config c = sparse(texts[i], "");
+    EACH_TEXT (text, "window=40", "window=40;stride=1", "block=40", "block=7,back=6",
+               "fixed=5,summary=5", "global=40", "window=99,global=3", "window=40;block=64") {
+        const struct config c = sparse(text, "");
         float *got = logits(&c, "ref", MEM_NONE, T, 0);
-        expect_equal(got, want, texts[i], T);
+        expect_equal(got, want, text, T);
     }
 }
 

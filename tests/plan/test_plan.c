@@ -261,14 +261,12 @@ Test(plan, filters)
 /* A value that no registry knows would match nothing. */
 Test(plan, filters_with_unknown_values)
 {
-    static const char *const lines[] = {"--filter variant:sha", "--filter !backend:avx3",
-                                        "--filter workload:lyer", "--filter gate=gur"};
-
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+    EACH_TEXT (line, "--filter variant:sha", "--filter !backend:avx3", "--filter workload:lyer",
+               "--filter gate=gur") {
         struct options o;
         struct plan p;
-        MUST(parse_words(&o, lines[i], &failure));
-        cr_expect_eq(plan_make(&p, &o, &failure), E_USAGE, "%s", lines[i]);
+        MUST(parse_words(&o, line, &failure));
+        cr_expect_eq(plan_make(&p, &o, &failure), E_USAGE, "%s", line);
         HAS(failure.msg, "unknown ", "  -> ");
     }
 }

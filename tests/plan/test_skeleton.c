@@ -61,7 +61,6 @@ Test(skeleton, typed_options_come_first)
 Test(skeleton, all_variants_have_one)
 {
     static const int rows[] = {CHOICE_norm_place, CHOICE_norm, CHOICE_ffn};
-    static const char *const settings[] = {"ff_bias", "attn_bias", "out_bias", "ln_eps"};
 
     for (int i = 0; variants[i]; i++)
         for (int kind = SKELETON_POST; kind < SKELETON_COUNT; kind++) {
@@ -75,8 +74,8 @@ Test(skeleton, all_variants_have_one)
                                                                            : "xl --skeleton llama");
             cr_expect_eq(config_check(&c, &failure), OK, "%s: %s", line, failure.msg);
             cr_expect(c.tied == like.tied || c.pos->from_tokens, "%s", line);
-            for (size_t k = 0; k < ARRAY_LEN(settings); k++) {
-                const struct choice *const row = row_of_key(settings[k]);
+            EACH_TEXT (setting, "ff_bias", "attn_bias", "out_bias", "ln_eps") {
+                const struct choice *const row = row_of_key(setting);
                 cr_expect(
                     choice_equal(row, &c, choice_applies(row, &c, SCOPE_MODEL) ? &like : &own),
                     "%s: %s", line, row->name);

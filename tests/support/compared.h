@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of comparisons. A failure names the one that is wrong, what it is and what it should be. */
+ * Rows of comparisons. A failure names the one that is wrong, what it is and what it should be. And lists of
+ * texts that a test tries one after the other. */
 #pragma once
 
 #include <criterion/criterion.h>
@@ -57,3 +58,8 @@ static inline bool text_is(const char *const x[2]) { return strcmp(x[0], x[1]) =
 
 /* {got, want}, each: texts. */
 #define TEXTS(...) COMPARED_TEXTS("", #__VA_ARGS__, __VA_ARGS__)
+
+/* The head of a loop: `text` is each of these texts. */
+#define EACH_TEXT(text, ...)                                                                       \
+    for (const char *const *text##_at = (const char *const[]){__VA_ARGS__, NULL}, *text;           \
+         (text = *text##_at) != NULL; text##_at++)

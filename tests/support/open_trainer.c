@@ -20,9 +20,6 @@ enum status trainer_open(struct trainer *t, const struct options *opt, struct er
 
 struct options training_parse(const char *fmt, ...)
 {
-    static const char *const usual[] = {"--pin none", "--backend ref", "--threads 1",
-                                        "--batch 3",  "--layers 2",    "--d-model 16",
-                                        "--heads 2",  "--ckpt unused"};
     char line[LINE] = "train ", name[16];
     const size_t n = strlen(line);
     struct options o;
@@ -31,10 +28,11 @@ struct options training_parse(const char *fmt, ...)
     va_start(words, fmt);
     cr_assert_lt(vsnprintf(line + n, sizeof(line) - n, fmt, words), (int)(sizeof(line) - n));
     va_end(words);
-    for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
-        snprintf(name, sizeof(name), "%.*s ", (int)strcspn(usual[i], " "), usual[i]);
+    EACH_TEXT (usual, "--pin none", "--backend ref", "--threads 1", "--batch 3", "--layers 2",
+               "--d-model 16", "--heads 2", "--ckpt unused") {
+        snprintf(name, sizeof(name), "%.*s ", (int)strcspn(usual, " "), usual);
         if (!strstr(line, name)) /* values of lists add up */
-            text_append(line, sizeof(line), " %s", usual[i]);
+            text_append(line, sizeof(line), " %s", usual);
     }
     cr_assert_eq(parse_words(&o, line, &failure), OK, "%s: %s", line, failure.msg);
     return o;
@@ -62,6 +60,15 @@ double training_steps(struct trainer *t, int steps)
     for (int i = 0; i < steps; i++)
         loss = trainer_step(t, (double)t->optimizer.step / t->opt->steps).loss;
     return loss;
+}
+
+double training_mean(struct trainer *t, int steps)
+{
+    double sum = 0;
+
+    for (int i = 0; i < steps; i++)
+        sum += trainer_step(t, 0).loss / steps;
+    return sum;
 }
 
 void training_save(struct trainer *t, const char *path)

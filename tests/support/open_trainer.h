@@ -16,8 +16,9 @@ void training_settle(struct options *o);
 void training_open(struct trainer *t, const struct options *o);
 void training_begin(struct trainer *t, struct options o); /* they are kept */
 
-/* The loss of the last of these steps. */
+/* The loss of the last of these steps; the mean of all, at the first rate of the schedule. */
 double training_steps(struct trainer *t, int steps);
+double training_mean(struct trainer *t, int steps);
 void training_save(struct trainer *t, const char *path);
 void training_load(struct trainer *t, const char *path);
 

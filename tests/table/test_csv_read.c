@@ -117,20 +117,18 @@ static const struct column *column_named(const char *name)
 
 Test(csv_read, whole_numbers_are_whole)
 {
-    static const char *const bad[] = {
-        "7.0", "+7", "9223372036854775808", "-9223372036854775808", "7 ", "--7", "-"};
     char text[512], wanted[128];
 
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+    EACH_TEXT (bad, "7.0", "+7", "9223372036854775808", "-9223372036854775808", "7 ", "--7", "-") {
         const char *const names[] = {"schema", "seed"};
         struct rows rows;
         struct column two[2] = {latency->columns[0], *column_named(names[1])};
         const struct table t = {
             "latency", "latency.csv", latency->schema, two, 2, sizeof(struct latency_row), NULL};
-        const int n = snprintf(text, sizeof(text),
-                               "schema,seed\nbench-latency/" SCHEMA_VERSION ",%s\n", bad[i]);
-        cr_assert_eq(csv_rows(&rows, &t, "f", text, (size_t)n, &failure), E_IO, "%s", bad[i]);
-        snprintf(wanted, sizeof(wanted), "f line 2, column seed: \"%s\" is not a whole", bad[i]);
+        const int n =
+            snprintf(text, sizeof(text), "schema,seed\nbench-latency/" SCHEMA_VERSION ",%s\n", bad);
+        cr_assert_eq(csv_rows(&rows, &t, "f", text, (size_t)n, &failure), E_IO, "%s", bad);
+        snprintf(wanted, sizeof(wanted), "f line 2, column seed: \"%s\" is not a whole", bad);
         cr_expect_eq(strncmp(failure.msg, wanted, strlen(wanted)), 0, "%s", failure.msg);
     }
 }

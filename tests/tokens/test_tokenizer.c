@@ -199,10 +199,9 @@ Test(tokenizer, merges_that_broke_off)
         json_object_set_new(vocab, word, json_integer(260 + i));
     }
     tiny_put_json("vocab.json", vocab);
-    static const char *const broken[] = {"", "#version: 0.2\n", "h e\n"};
-    for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
-        folder_put_text("merges.txt", broken[i]);
-        expect_refused(folder, "broke off", broken[i]);
+    EACH_TEXT (broken, "", "#version: 0.2\n", "h e\n") {
+        folder_put_text("merges.txt", broken);
+        expect_refused(folder, "broke off", broken);
     }
     put_changed("model.merges", json_array());
     EXPECT_IDS("he", 'h', 'e'); /* four words of no merge */
@@ -220,11 +219,10 @@ Test(tokenizer, merges_that_broke_off)
 /* Decoders differ, ids do not depend on them. */
 Test(tokenizer, decoders_that_are_not_known)
 {
-    static const char *const others[] = {"null", "{\"type\":\"WordPiece\"}"};
     struct bytes back;
 
-    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-        put_changed("decoder", json_loads(others[i], JSON_DECODE_ANY, NULL));
+    EACH_TEXT (other, "null", "{\"type\":\"WordPiece\"}") {
+        put_changed("decoder", json_loads(other, JSON_DECODE_ANY, NULL));
         EXPECT_IDS("he", 257);
         cr_expect_eq(
             tokenizer_decode(must_open(folder), (const int32_t[]){257}, 1, &back, &failure),
@@ -331,10 +329,9 @@ Test(tokenizer, folders_without_one)
     expect_refused(folder, "", "nothing");
     folder_put_text("vocab.pkl", "\x80");
     expect_refused(folder, "pickle", "a pickle");
-    static const char *const wrong[] = {"", "[]", "{", "{}", "{\"model\":{\"type\":\"BPE\"}}"};
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        folder_put_text("tokenizer.json", wrong[i]);
-        expect_refused(folder, "", wrong[i]);
+    EACH_TEXT (wrong, "", "[]", "{", "{}", "{\"model\":{\"type\":\"BPE\"}}") {
+        folder_put_text("tokenizer.json", wrong);
+        expect_refused(folder, "", wrong);
     }
 }
 
@@ -343,15 +340,14 @@ Test(tokenizer, pointers_of_lfs)
 {
     static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"
                                   "size 12345\n";
-    static const char *const files[] = {"vocab.txt", "merges.txt", "vocab.json", "tokenizer.json"};
     json_t *const vocab = tiny_vocab();
 
-    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        if (strcmp(files[i], "merges.txt") == 0)
+    EACH_TEXT (file, "vocab.txt", "merges.txt", "vocab.json", "tokenizer.json") {
+        if (strcmp(file, "merges.txt") == 0)
             tiny_put_json("vocab.json", vocab);
-        folder_put_text(files[i], pointer);
-        expect_refused(folder, files[i], files[i]);
-        expect_refused(folder, "a pointer of Git LFS", files[i]);
+        folder_put_text(file, pointer);
+        expect_refused(folder, file, file);
+        expect_refused(folder, "a pointer of Git LFS", file);
     }
 }
 
@@ -362,10 +358,9 @@ Test(tokenizer, vocab_and_merges)
     tiny_put_json("vocab.json", vocab);
     folder_put_text("merges.txt", "#version: 0.2\n\xc4\xa0 t\r\nh e\n\n\xc4\xa0t he");
     EXPECT_IDS("the the<|endoftext|>'s", 't', 257, 258, 260, '\'', 's');
-    static const char *const wrong[] = {"#version\nhe\n", "h \xc4\xa0\n", "\xff e\n"};
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        folder_put_text("merges.txt", wrong[i]);
-        expect_refused(folder, "", wrong[i]);
+    EACH_TEXT (wrong, "#version\nhe\n", "h \xc4\xa0\n", "\xff e\n") {
+        folder_put_text("merges.txt", wrong);
+        expect_refused(folder, "", wrong);
     }
 }
 

@@ -67,21 +67,18 @@ static const char *tiny_gguf(const struct said *s)
 
 Test(tokenizer_gguf, gives_the_ids_of_its_folder)
 {
-    static const char *const texts[] = {"the cat",      " the the", "hehe<|end|>the",
-                                        "caf\u00e9 12", "",         "a  b\n\n c"};
     const struct said plain = {.model = "gpt2", .pre = "gpt-2", .merges = true};
     struct tokenizer *const of_file = must_open(tiny_gguf(&plain));
 
     tiny_put(tiny_tokenizer());
     struct tokenizer *const of_folder = must_open(in_folder(""));
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        const struct ids a = encoded(of_file, texts[i]), b = encoded(of_folder, texts[i]);
+    EACH_TEXT (text, "the cat", " the the", "hehe<|end|>the", "caf\u00e9 12", "", "a  b\n\n c") {
+        const struct ids a = encoded(of_file, text), b = encoded(of_folder, text);
         cr_expect(a.n == b.n && (a.n == 0 || memcmp(a.v, b.v, a.n * sizeof(*a.v)) == 0), "%s",
-                  texts[i]);
+                  text);
         const struct bytes back = decoded(of_file, a.v, a.n);
-        cr_expect(back.n == strlen(texts[i]) &&
-                      (back.n == 0 || memcmp(back.data, texts[i], back.n) == 0),
-                  "%s", texts[i]);
+        cr_expect(back.n == strlen(text) && (back.n == 0 || memcmp(back.data, text, back.n) == 0),
+                  "%s", text);
     }
     int n;
     tokenizer_prefix(of_file, &n);

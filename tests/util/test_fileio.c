@@ -64,7 +64,6 @@ Test(fileio_paths, pipes)
 /* With root's rights, a report to /dev/null would make a file of it. */
 Test(fileio_paths, replaces_files_only)
 {
-    static const char *const made[] = {"pipe", "link", "folder"};
     struct stat is;
 
     const char *path = in_folder("pipe");
@@ -73,12 +72,12 @@ Test(fileio_paths, replaces_files_only)
     cr_assert_eq(symlink("pipe", path), 0);
     path = in_folder("folder");
     cr_assert_eq(mkdir(path, 0777), 0);
-    for (size_t i = 0; i < ARRAY_LEN(made); i++) {
+    EACH_TEXT (made, "pipe", "link", "folder") {
         struct err e = {""};
-        path = in_folder(made[i]);
-        cr_expect_eq(file_replace(path, "x", 1, &e), E_IO, "%s", made[i]);
+        path = in_folder(made);
+        cr_expect_eq(file_replace(path, "x", 1, &e), E_IO, "%s", made);
         HAS(e.msg, "  -> ");
-        cr_expect_eq(stat(path, &is), 0, "%s is gone", made[i]);
-        cr_expect_not(S_ISREG(is.st_mode), "%s is a file", made[i]);
+        cr_expect_eq(stat(path, &is), 0, "%s is gone", made);
+        cr_expect_not(S_ISREG(is.st_mode), "%s is a file", made);
     }
 }

@@ -78,7 +78,10 @@ static void compare_references(const struct bench_case *c, int each, const char 
 /* All variants, with memory, several sequences, masks, gates: wherever rows may be left out. */
 Test(checked_rows, are_those_of_the_whole_reference)
 {
-    static const char *const lines[] = {
+    int attn = 0, layers = 0;
+
+    EACH_TEXT (
+        line,
         "-b ref -w attn -V all --seq 70 --mem 30 --batch 2 --d-model 24 --heads 3 --threads 2",
         "-b ref -w layer -V all --seq 70 --mem 30 --batch 2 --d-model 24 --heads 3 --d-inner 40 "
         "--threads 2",
@@ -91,12 +94,8 @@ Test(checked_rows, are_those_of_the_whole_reference)
         "-b ref -w attn,layer -V window,bigbird --seq 64 --mem 64 --d-model 16 --heads 2 --threads "
         "1 "
         "--mask "
-        "window=5,dilation=3;block=7,back=1,global=3,random=2;stride=6,fixed=5,summary=2",
-    };
-    int attn = 0, layers = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct plan p = planned("%s", lines[i]);
+        "window=5,dilation=3;block=7,back=1,global=3,random=2;stride=6,fixed=5,summary=2") {
+        struct plan p = planned("%s", line);
         for (int c = 0; c < p.n; c++) {
             struct job j;
             if (p.cases[c].unsupported)
@@ -119,14 +118,11 @@ Test(checked_rows, are_those_of_the_whole_reference)
  * feed-forward networks, replaced attention, whole models. */
 Test(checked_rows, no_choice_where_rows_meet_again)
 {
-    static const char *const lines[] = {
-        "-b ref -w layer -V switch,linear,aan,synthesizer --seq 32 --mem 0 --threads 1",
+    EACH_TEXT (
+        line, "-b ref -w layer -V switch,linear,aan,synthesizer --seq 32 --mem 0 --threads 1",
         "-b ref -w segment,decode,train -V xl,funnel --seq 32 --mem 8 --d-model 32 --heads 2 "
-        "--threads 1",
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct plan p = planned("%s", lines[i]);
+        "--threads 1") {
+        struct plan p = planned("%s", line);
         for (int c = 0; c < p.n; c++) {
             struct job j;
             cr_assert_eq(job_open(&j, &p.cases[c], &failure), OK);

@@ -43,7 +43,10 @@ static void check_case(const struct bench_case *c)
 
 TEST_EACH(int *b, job, takes_what_it_counted, every_backend(), .timeout = 120)
 {
-    static const char *const lines[] = {
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s cannot run here", backends[*b]->name);
+    EACH_TEXT (
+        line,
         "-w attn,layer,segment,decode -V all --seq 9 --mem 0,20 --batch 2 --d-model 24 --heads 3 "
         "--d-inner 40 --layers 2 --mem-kind hidden,kv,recompute --threads 2",
         "-w layer -V gtrxl --gate gru,input,output,highway,sigtanh,residual --seq 5 --mem 6 "
@@ -59,13 +62,8 @@ TEST_EACH(int *b, job, takes_what_it_counted, every_backend(), .timeout = 120)
         "--layers 2 "
         "--threads 2",
         "-w attn,layer,decode -V xl,shaw --clamp-len 5 --clip 0,100 --same-length --seq 7 --mem 30 "
-        "--d-model 16 --heads 2 --layers 1 --threads 1",
-    };
-
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("%s cannot run here", backends[*b]->name);
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct plan p = planned("-b %s %s", backends[*b]->name, lines[i]);
+        "--d-model 16 --heads 2 --layers 1 --threads 1") {
+        struct plan p = planned("-b %s %s", backends[*b]->name, line);
         plan_drop_unsupported(&p);
         cr_assert_geq(p.n, 5);
         for (int c = 0; c < p.n; c++)

@@ -87,15 +87,12 @@ Test(job_cache, bytes_by_formula, .timeout = 120)
  * this; and the closed form of each kind is what the arena has. */
 Test(job_cache, of_every_variant, .timeout = 240)
 {
-    static const char *const lines[] = {
-        "-w decode,layer -V all --mem-kind hidden,kv,recompute,state --seq 3 ",
-        "-w segment -V all --mem-kind hidden,kv,recompute,state --seq 3 --mem 7 ",
-        "-w attn,request -V all --seq 3 ",
-    };
     int numbers = 0, equal = 0;
 
-    for (size_t l = 0; l < ARRAY_LEN(lines); l++) {
-        struct plan p = planned(SIZES "%s", lines[l]);
+    EACH_TEXT (line, "-w decode,layer -V all --mem-kind hidden,kv,recompute,state --seq 3 ",
+               "-w segment -V all --mem-kind hidden,kv,recompute,state --seq 3 --mem 7 ",
+               "-w attn,request -V all --seq 3 ") {
+        struct plan p = planned(SIZES "%s", line);
         plan_drop_unsupported(&p);
         size_t before = 0;
         for (int i = 0; i < p.n; i++) {
@@ -123,20 +120,16 @@ Test(job_cache, of_every_variant, .timeout = 240)
  * back as they are seen. */
 Test(job_cache, hidden_as_cached)
 {
-    static const char *const lines[] = {
-        "-V window,block,longformer,image,star --mask window=9",
-        "-V window,block --mask block=7,back=1;window=20",
-        "-V llama,gemma,rope,xl,alibi,lite --layer-windows 9,30",
-        "-V multiscale --head-windows 3,9",
-        "-V streaming,bigbird,image2d",
-    };
     int compared = 0;
 
-    for (size_t l = 0; l < ARRAY_LEN(lines); l++) {
+    EACH_TEXT (line, "-V window,block,longformer,image,star --mask window=9",
+               "-V window,block --mask block=7,back=1;window=20",
+               "-V llama,gemma,rope,xl,alibi,lite --layer-windows 9,30",
+               "-V multiscale --head-windows 3,9", "-V streaming,bigbird,image2d") {
         struct plan p =
             planned("-w layer,segment --mem-kind hidden,kv --seq 5 --mem 40 -b ref --d-model 24 "
                     "--heads 4 --layers 2 %s",
-                    lines[l]);
+                    line);
         plan_drop_unsupported(&p);
         for (int i = 0; i + 1 < p.n; i++) {
             struct job j[2];

@@ -96,8 +96,13 @@ static void check_case(const struct bench_case *c)
 
 TEST_EACH(int *b, job_grad, gradients_of_the_reference, every_narrow_backend(), .timeout = 400)
 {
-    static const char *const lines[] = {
-        "-w attn,layer,train -V all --phase fwd_bwd --threads 2 " SIZES,
+    const enum elem adds = backends[*b]->adds;
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s cannot run here", backends[*b]->name);
+    const bool rounds = open_engine(backends[*b]->name, 1).can_round;
+    EACH_TEXT (
+        line, "-w attn,layer,train -V all --phase fwd_bwd --threads 2 " SIZES,
         "-w layer,train --phase fwd_bwd -V gtrxl --gate gru,input,output,highway,sigtanh,residual "
         "--threads 1 " SIZES,
         "-w layer --phase fwd_bwd -V vanilla,shaw,xl --norm pre --clip 0,50 --clamp-len 5 "
@@ -105,18 +110,11 @@ TEST_EACH(int *b, job_grad, gradients_of_the_reference, every_narrow_backend(), 
         "-w layer,train --phase fwd_bwd -V base,llama,gdn,switch,delight --dtype bf16 --threads "
         "2 " SIZES,
         "-w encdec --phase fwd_bwd -V all --threads 2 " SIZES,
-        "-w encdec --phase fwd_bwd -V transparent,llama --set enc_layers=3 --threads 1 " SIZES,
-    };
-    const enum elem adds = backends[*b]->adds;
-
-    if (backend_usable(backends[*b], NULL) != OK)
-        cr_skip_test("%s cannot run here", backends[*b]->name);
-    const bool rounds = open_engine(backends[*b]->name, 1).can_round;
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        const bool bf16 = strstr(lines[i], "--dtype bf16") != NULL;
+        "-w encdec --phase fwd_bwd -V transparent,llama --set enc_layers=3 --threads 1 " SIZES) {
+        const bool bf16 = strstr(line, "--dtype bf16") != NULL;
         if (bf16 ? !rounds : adds != ELEM_F32)
             continue;
-        struct plan p = planned("-b %s %s", backends[*b]->name, lines[i]);
+        struct plan p = planned("-b %s %s", backends[*b]->name, line);
         plan_drop_unsupported(&p);
         for (int c = 0; c < p.n; c++)
             if (p.cases[c].workload == WORK_ATTN || trains(p.cases[c].variant))
@@ -195,14 +193,12 @@ static void forgetful(const struct engine *g, const struct attn *a, const struct
  * cleared. */
 Test(job_grad, check_detects_a_missing_store)
 {
-    static const char *const works[] = {"attn --phase fwd_bwd", "layer --phase fwd_bwd", "train"};
-
-    for (size_t i = 0; i < ARRAY_LEN(works); i++)
+    EACH_TEXT (work, "attn --phase fwd_bwd", "layer --phase fwd_bwd", "train")
         for (forgotten = 0; forgotten < 3; forgotten++) {
             struct job j;
             one_case(&j,
                      planned("-b ref -V xl --seq 6 --mem 4 --d-model 16 --heads 2 --layers 1 -w %s",
-                             works[i]));
+                             work));
             struct sublayers *const sublayers =
                 j.bcase->workload == WORK_LAYER ? &j.layer.sublayers : &j.lm.lm.sublayers;
             const struct attn_impl **impl =
@@ -214,7 +210,7 @@ Test(job_grad, check_detects_a_missing_store)
             *impl = &broken;
             float *want = must_expect(&j);
             job_run(&j);
-            cr_expect(!(checked(&j, want) <= job_bound(j.bcase).rel), "%s, operand %d", works[i],
+            cr_expect(!(checked(&j, want) <= job_bound(j.bcase).rel), "%s, operand %d", work,
                       forgotten);
         }
 }

@@ -62,14 +62,13 @@ Test(job_kv_dtype, rounding_is_small_and_there)
 /* Every variant that caches: as the reference within the bound of its check, or refused. */
 TEST_EACH(int *b, job_kv_dtype, backends_agree, every_narrow_backend(), .timeout = 300)
 {
-    static const char *const work[] = {"-w decode ", "-w layer,segment --seq 7 "};
     const char *const name = backends[*b]->name;
     int ran = 0;
 
     if (backend_usable(backends[*b], NULL) != OK)
         cr_skip_test("%s cannot run here", name);
-    for (size_t w = 0; w < ARRAY_LEN(work); w++) {
-        struct plan p = planned(SMALL "%s --mem 9 -V all -b %s --kv-dtype bf16,q8", work[w], name);
+    EACH_TEXT (work, "-w decode ", "-w layer,segment --seq 7 ") {
+        struct plan p = planned(SMALL "%s --mem 9 -V all -b %s --kv-dtype bf16,q8", work, name);
         plan_drop_unsupported(&p);
         for (int i = 0; i < p.n; i++) {
             const struct bench_case *const c = &p.cases[i];

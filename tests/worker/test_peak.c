@@ -143,16 +143,15 @@ Test(peak, in_a_child, .timeout = 120)
 
 Test(peak, children_that_are_no_help, .timeout = 240)
 {
-    static const char *const programs[] = {"/nowhere/bench", "/bin/false", "/bin/echo"};
     const int cpus[] = {0};
 
-    for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
-        const char *const words[] = {programs[i], NULL};
+    EACH_TEXT (program, "/nowhere/bench", "/bin/false", "/bin/echo") {
+        const char *const words[] = {program, NULL};
         struct child_setup setup = setup_of(words);
         struct peaks p;
         struct err e = {""};
         cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_COUNT - 1, PEAK_TIME_S, &p, &e), E_CHILD,
-                     "%s", programs[i]);
+                     "%s", program);
         HAS(e.msg, "the peak measurement");
         child_setup_close(&setup);
     }

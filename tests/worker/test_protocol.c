@@ -257,11 +257,9 @@ Test(protocol, failures_carry_their_status)
 /* A failure with an unknown status is still a failure. */
 Test(protocol, failures_of_an_unknown_kind)
 {
-    const char *const lines[] = {"fail 0 fine?", "fail -7 x", "fail 99 x"};
-
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+    EACH_TEXT (line, "fail 0 fine?", "fail -7 x", "fail 99 x") {
         struct err e = {""};
-        cr_expect_eq(protocol_failure(lines[i], &e), E_CHILD, "%s", lines[i]);
-        cr_expect_str_eq(e.msg, lines[i] + strcspn(lines[i] + 5, " ") + 6);
+        cr_expect_eq(protocol_failure(line, &e), E_CHILD, "%s", line);
+        cr_expect_str_eq(e.msg, line + strcspn(line + 5, " ") + 6);
     }
 }

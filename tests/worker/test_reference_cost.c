@@ -57,15 +57,12 @@ Test(reference_cost, products_come_first)
 /* Never a part of what cannot be had in parts. */
 Test(reference_cost, all_rows_of_the_others)
 {
-    static const char *const lines[] = {
-        "-b ref -w attn -V xl --phase fwd_bwd --seq 512 --mem 0 --threads 1",
-        "-b ref -w segment -V xl --seq 512 --mem 0 --threads 1",
-        "-b ref -w layer -V switch --seq 512 --mem 0 --threads 1",
-    };
     double cost;
 
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        cr_expect_eq(rows_of(lines[i], 1e-6, &cost), 512, "%s", lines[i]);
+    EACH_TEXT (line, "-b ref -w attn -V xl --phase fwd_bwd --seq 512 --mem 0 --threads 1",
+               "-b ref -w segment -V xl --seq 512 --mem 0 --threads 1",
+               "-b ref -w layer -V switch --seq 512 --mem 0 --threads 1") {
+        cr_expect_eq(rows_of(line, 1e-6, &cost), 512, "%s", line);
         cr_expect_gt(cost, 1e-6);
     }
     cr_expect_eq(rows_of("-b ref -w attn -V xl --seq 64 --mem 512 --threads 1", 1e-6, &cost), 64);

@@ -24,10 +24,8 @@ static void must_run(struct job *j, struct plan p)
 /* What they compute depends on where a text is cut. */
 static bool depends_on_cuts(const char *variant)
 {
-    static const char *const names[] = {"compressive", "erniedoc", "memformer", "summary"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(variant, names[i]) == 0)
+    EACH_TEXT (name, "compressive", "erniedoc", "memformer", "summary")
+        if (strcmp(variant, name) == 0)
             return true;
     return false;
 }

@@ -71,15 +71,13 @@ Test(serve, a_whole_conversation)
 
 Test(serve, a_child_answers_nonsense_with_a_failure)
 {
-    static const char *const orders[] = {"block", "block 0 1", "block many 1",
-                                         "dance", "",          "open x"};
     char said[16384], line[512];
 
-    for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
-        snprintf(line, sizeof(line), "open " ONE_CASE "\n%s\nplace\nblock 1 0\nclose\n", orders[i]);
-        cr_expect_eq(converse(line, said, sizeof(said)), 0, "%s", orders[i]);
-        cr_expect_eq(count_lines(said, "fail 6 unexpected request"), 1, "%s: %s", orders[i], said);
-        cr_expect_eq(count_lines(said, "sample "), 1, "%s goes on", orders[i]);
+    EACH_TEXT (order, "block", "block 0 1", "block many 1", "dance", "", "open x") {
+        snprintf(line, sizeof(line), "open " ONE_CASE "\n%s\nplace\nblock 1 0\nclose\n", order);
+        cr_expect_eq(converse(line, said, sizeof(said)), 0, "%s", order);
+        cr_expect_eq(count_lines(said, "fail 6 unexpected request"), 1, "%s: %s", order, said);
+        cr_expect_eq(count_lines(said, "sample "), 1, "%s goes on", order);
     }
 }
 

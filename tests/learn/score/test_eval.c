@@ -112,20 +112,18 @@ Test(eval, loss_by_place_in_the_segment)
 /* If memory covers the past, any cut of the text and any kind of memory equal one pass. */
 Test(eval, segments_with_memory_are_one_pass)
 {
-    static const char *const names[] = {"xl", "shaw", "gtrxl"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct config c = small(names[i]);
+    EACH_TEXT (name, "xl", "shaw", "gtrxl") {
+        const struct config c = small(name);
         save(&c);
         const double want = must_score("--seq %d --mem %d", BYTES, 0).nll;
         for (int seq = 1; seq < BYTES; seq += 11) {
-            expect_equal(must_score("--seq %d --mem %d", seq, 64).nll, want, names[i], seq);
-            expect_equal(must_score("--seq %d --mem %d --mem-kind kv", seq, 64).nll, want, names[i],
+            expect_equal(must_score("--seq %d --mem %d", seq, 64).nll, want, name, seq);
+            expect_equal(must_score("--seq %d --mem %d --mem-kind kv", seq, 64).nll, want, name,
                          seq);
         }
         cr_expect_neq(must_score("--seq %d --mem %d", 7, 3).nll, want, "memory does not matter");
         expect_equal(must_score("--seq %d --mem %d --mem-kind kv", 7, 3).nll,
-                     must_score("--seq %d --mem %d --mem-kind hidden", 7, 3).nll, names[i], 3);
+                     must_score("--seq %d --mem %d --mem-kind hidden", 7, 3).nll, name, 3);
     }
 }
 
@@ -172,10 +170,8 @@ Test(eval, windows_run_again)
  * the past, in segments of any length, is one pass. One that decays is carried. */
 Test(eval, sums_hold_the_last_tokens_or_all)
 {
-    static const char *const names[] = {"linear", "performer", "aan"};
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct config c = small(names[i]);
+    EACH_TEXT (which, "linear", "performer", "aan") {
+        const struct config c = small(which);
         cr_assert_eq(strcmp(c.pos->name, "sinusoid"), 0);
         save(&c);
         check_windows(&c, 7, 5);
@@ -184,7 +180,7 @@ Test(eval, sums_hold_the_last_tokens_or_all)
         const double all = must_score("--seq %d --mem %d", BYTES, 0).nll;
         for (int seq = 1; seq < BYTES; seq += 11) /* floats add up in another order */
             cr_expect_float_eq(must_score("--seq %d --mem all", seq, 0).nll, all, 1e-6 * all,
-                               "%s %d", names[i], seq);
+                               "%s %d", which, seq);
         cr_expect_float_neq(must_score("--seq %d --mem %d", 7, 5).nll, all, 1e-4 * all);
     }
     const struct config c = small("retnet");
@@ -323,13 +319,12 @@ ParameterizedTestParameters(eval_trained, scores_of_the_published_code)
 ParameterizedTest(struct known *k, eval_trained, scores_of_the_published_code, .timeout = 120)
 {
     const char *shared = getenv("BENCH_SHARED");
-    char model[FILE_PATH], corpus[FILE_PATH];
     struct report r;
 
     SKIP_SANITIZED("half a minute each, and other tests run the same code");
     shared = shared ? shared : "../shared";
-    snprintf(model, sizeof(model), "%s/models/xl-books.safetensors", shared);
-    snprintf(corpus, sizeof(corpus), "%s/corpora/tinyshakespeare.txt", shared);
+    const char *const model = kept_text("%s/models/xl-books.safetensors", shared);
+    const char *const corpus = kept_text("%s/corpora/tinyshakespeare.txt", shared);
     if (access(model, R_OK) != 0 || access(corpus, R_OK) != 0)
         cr_skip_test("no %s or %s", model, corpus);
     if (backend_usable(backends[k->backend], &failure) != OK)

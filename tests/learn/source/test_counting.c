@@ -132,15 +132,12 @@ Test(counting, presets_give_way_to_what_is_given)
 /* What a row's line says is read back as the same options, whatever a preset would give. */
 Test(counting, lines_say_all)
 {
-    static const char *const lines[] = {
-        "--count hf --text-join none --stride 3 --seq 8", "--count lm-eval --bos 7 --detok none",
-        "--batch 3 --mem-start zeros", "--doc-sep \"a b\" --bos none --unit byte",
-        "--count hf --tokens ids"};
-
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+    EACH_TEXT (what, "--count hf --text-join none --stride 3 --seq 8",
+               "--count lm-eval --bos 7 --detok none", "--batch 3 --mem-start zeros",
+               "--doc-sep \"a b\" --bos none --unit byte", "--count hf --tokens ids") {
         struct options o, back;
         char words[256];
-        snprintf(words, sizeof(words), "%s", lines[i]);
+        snprintf(words, sizeof(words), "%s", what);
         MUST(options_parse_line(&o, words, &failure));
         MUST(counting_preset(&o, 32, &failure));
         char *const said = PRINTED(f, counting_print(f, &o));

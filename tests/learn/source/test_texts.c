@@ -110,14 +110,12 @@ Test(texts, bytes_that_cut_a_character)
 /* Places are those of the file, whatever becomes of the text first. */
 Test(texts, places_of_what_is_no_utf8)
 {
-    static const char *const lines[] = {"", "--doc-sep blank", "--text-join blank --detok wikitext",
-                                        "--bytes 9"};
     struct texts t;
 
     put_tokenizer(false);
     folder_put_text("text", "he\n\nhe\n\xff he\n");
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-        REFUSED(make(&t, "text", lines[i], true, &failure), E_IO, "byte 7", "text");
+    EACH_TEXT (line, "", "--doc-sep blank", "--text-join blank --detok wikitext", "--bytes 9")
+        REFUSED(make(&t, "text", line, true, &failure), E_IO, "byte 7", "text");
 }
 
 static void expect_fits(const char *line, int V, enum status want, const char *part)

@@ -453,17 +453,14 @@ Test(study_file, estimates_count_scores)
 
 Test(study_file, refuses_options_that_are_not_the_files)
 {
-    static const char *const bad[] = {"train = --lr 3\n",           "train = --ckpt x\n",
-                                      "train = --unknown 3\n",      "train = --seq 16,32\n",
-                                      "eval = --ckpt x\n",          "eval = --steps 3\n",
-                                      "size = x: --d-model 7\n",    "variant = x: --variant xlx\n",
-                                      "variant = xl: --d-inner a\n"};
-
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+    EACH_TEXT (bad, "train = --lr 3\n", "train = --ckpt x\n", "train = --unknown 3\n",
+               "train = --seq 16,32\n", "eval = --ckpt x\n", "eval = --steps 3\n",
+               "size = x: --d-model 7\n", "variant = x: --variant xlx\n",
+               "variant = xl: --d-inner a\n") {
         struct planned p;
         const char *const text =
-            kept_text("%s" REST "%s", strstr(bad[i], "variant") ? "" : "variants = xl\n", bad[i]);
-        cr_expect_neq(plan_text(&p, text, ""), OK, "%s", bad[i]);
+            kept_text("%s" REST "%s", strstr(bad, "variant") ? "" : "variants = xl\n", bad);
+        cr_expect_neq(plan_text(&p, text, ""), OK, "%s", bad);
         HAS(failure.msg, "  -> ");
     }
 }
@@ -501,13 +498,10 @@ Test(study_file, jobs_of_tasks)
 
 Test(study_file, what_a_study_of_tasks_refuses)
 {
-    static const char *const bad[] = {"eval = --seq 8\n",          "eval = --corpus x\n",
-                                      "eval = --threads 1\n",      "train = --task catch:\n",
-                                      "train = --dropout 0.1\n",   "train = --corpus x\n",
-                                      "task = bad: tmaze:len=-1\n"};
-
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+    EACH_TEXT (bad, "eval = --seq 8\n", "eval = --corpus x\n", "eval = --threads 1\n",
+               "train = --task catch:\n", "train = --dropout 0.1\n", "train = --corpus x\n",
+               "task = bad: tmaze:len=-1\n") {
         struct planned p;
-        REFUSED(plan_text(&p, kept_text(OF_TASKS "%s", bad[i]), ""), E_USAGE, "  -> ");
+        REFUSED(plan_text(&p, kept_text(OF_TASKS "%s", bad), ""), E_USAGE, "  -> ");
     }
 }

@@ -33,9 +33,6 @@ static double at_random(const char *text)
 
 Test(task, text_is_read_or_refused)
 {
-    static const char *const bad[] = {"tmaze:len=-1", "tmaze:n=2",     "catch:width=4",
-                                      "catch:delay=", "numpad:n=4",    "numpad:n=1",
-                                      "numpad:len=0", "bandit:arms=1", "bandit:arms=2.5"};
     char text[KEYED_TEXT];
     const char *about;
     struct task t;
@@ -47,8 +44,9 @@ Test(task, text_is_read_or_refused)
         cr_expect(about[0]);
     }
     cr_expect_eq(n, 4);
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        REFUSED(task_parse(&t, bad[i], &failure), E_USAGE, bad[i], "  -> ");
+    EACH_TEXT (bad, "tmaze:len=-1", "tmaze:n=2", "catch:width=4", "catch:delay=", "numpad:n=4",
+               "numpad:n=1", "numpad:len=0", "bandit:arms=1", "bandit:arms=2.5") {
+        REFUSED(task_parse(&t, bad, &failure), E_USAGE, bad, "  -> ");
     }
 }
 
@@ -191,11 +189,9 @@ static void expect_return(const char *text, policy act, int episodes, double wan
 
 Test(task, simulation_at_random_agrees_with_the_exact_return)
 {
-    static const char *const texts[] = {"tmaze:len=3", "catch:delay=2,width=7", "numpad:n=2,len=30",
-                                        "numpad:n=3,len=40", "bandit:arms=5,len=20"};
-
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        expect_return(texts[i], any, 20000, at_random(texts[i]));
+    EACH_TEXT (text, "tmaze:len=3", "catch:delay=2,width=7", "numpad:n=2,len=30",
+               "numpad:n=3,len=40", "bandit:arms=5,len=20")
+        expect_return(text, any, 20000, at_random(text));
 }
 
 Test(task, a_policy_of_what_was_seen_reaches_the_optimum)

@@ -223,15 +223,14 @@ Test(train, a_text_that_starts_again_begins_without_memory)
  * there are up to M; its loss is that of the new ones, as scoring the window gives it. */
 Test(train, windows_reach_back)
 {
-    static const char *const names[] = {"vanilla", "linear", "aan"};
     enum { STEPS = 5 };
 
-    for (size_t v = 0; v < ARRAY_LEN(names); v++) {
+    EACH_TEXT (name, "vanilla", "linear", "aan") {
         struct trainer t;
-        struct options o = parse(names[v], "ref", 1);
+        struct options o = parse(name, "ref", 1);
         o.lr = 0;
         training_open(&t, &o);
-        cr_assert(t.past == 24 && t.M == 0 && t.lm.c.max_seq == 16 + 24, "%s", names[v]);
+        cr_assert(t.past == 24 && t.M == 0 && t.lm.c.max_seq == 16 + 24, "%s", name);
         const size_t part = (t.text.n - 1) / (size_t)t.B;
         for (int step = 0; step < STEPS; step++) {
             const int at = step * t.L, past = min_int(at, 24), n = past + t.L;
@@ -241,7 +240,7 @@ Test(train, windows_reach_back)
                 const uint8_t *const from = t.text.at + (size_t)b * part + at - past;
                 int32_t tokens[40], targets[40];
                 for (int i = 0; i < n; i++) {
-                    cr_assert_eq(t.tokens[b * n + i], from[i], "%s %d", names[v], step);
+                    cr_assert_eq(t.tokens[b * n + i], from[i], "%s %d", name, step);
                     tokens[i] = from[i];
                 }
                 for (int i = 0; i < t.L; i++)
@@ -252,7 +251,7 @@ Test(train, windows_reach_back)
                     valid += (double)t.nll[i] / (t.B * t.L);
             }
             /* Sums of the same floats in another order. */
-            cr_expect_float_eq(loss, valid, 1e-9 * valid, "%s, step %d: %.12g, not %.12g", names[v],
+            cr_expect_float_eq(loss, valid, 1e-9 * valid, "%s, step %d: %.12g, not %.12g", name,
                                step, loss, valid);
         }
     }

@@ -3,9 +3,8 @@
  * What a training minimises, objective by objective, from the text alone: which tokens are read, which
  * are to be told, and over what the mean is, with softmax and logarithm in double. The reference and the
  * kernels share what hands them their rows and targets, so neither can judge it. */
+#include "tests/support/failure.h"
 #include "tests/support/open_trainer.h"
-
-#include <criterion/criterion.h>
 
 TestSuite(train_objectives, .timeout = 120);
 
@@ -108,13 +107,12 @@ Test(train_objectives, next_tokens)
 /* Segments are seen whole; the hidden ones, a quarter of 12, are to be told, and no other. */
 Test(train_objectives, hidden_tokens)
 {
-    static const char *const lines[] = {
+    EACH_TEXT (
+        line,
         "--variant bert --objective mlm --mask-share 0.25 --seq 12 --corpus copy:lag=3,alphabet=9",
-        "--variant bert --objective mlm --mask-share 0.25 --seq 12 --corpus README.md"};
-
-    for (size_t w = 0; w < ARRAY_LEN(lines); w++) {
+        "--variant bert --objective mlm --mask-share 0.25 --seq 12 --corpus README.md") {
         struct trainer t, u;
-        begin(&t, lines[w]), begin(&u, lines[w]);
+        begin(&t, line), begin(&u, line);
         const size_t part = (u.text.n - 1) / 3;
         for (int step = 0; step < STEPS; step++) {
             int32_t tokens[MOST], targets[MOST], places[MOST];
@@ -124,20 +122,20 @@ Test(train_objectives, hidden_tokens)
                 for (int i = 0; i < 12; i++) {
                     const int32_t was = u.text.at[(size_t)b * part + (size_t)(step * 12 + i)];
                     const int32_t is = t.tokens[b * 12 + i];
-                    cr_assert(is == was || is == u.lm.c.V - 1, "%s", lines[w]);
+                    cr_assert(is == was || is == u.lm.c.V - 1, "%s", line);
                     tokens[b * 12 + i] = is;
                     if (is != was) {
                         places[n] = i;
                         targets[n++] = was;
                     }
                 }
-            cr_assert_eq(n, 3 * 3, "%s, step %d: %d", lines[w], step, n);
+            cr_assert_eq(n, 3 * 3, "%s, step %d: %d", line, step, n);
             t.optimizer.step = step;
             u.lm.picked = places;
             u.lm.n_picked = 3;
             lm_forget(&u.lm);
             forward(&u, tokens, targets, 12);
-            expect_step(&t, &u, targets, 3, 3, lines[w], step);
+            expect_step(&t, &u, targets, 3, 3, line, step);
         }
     }
 }

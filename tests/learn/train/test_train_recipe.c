@@ -203,17 +203,15 @@ Test(train_recipe, losses_of_layers_end_in_the_course)
 /* Saved in the middle, it ends in the same bits; a state of the other optimiser is refused. */
 Test(train_recipe, muon_continues_to_the_same_bits)
 {
-    static const char *const names[] = {"vanilla", "xl", "switch", "gla", "compressive"};
-
     const char *const path = in_folder("half.safetensors");
-    for (size_t v = 0; v < ARRAY_LEN(names); v++) {
-        const struct options o = parse(names[v], " --optimizer muon --weight-decay 0.1"),
-                             other = parse(names[v], " --weight-decay 0.1");
+    EACH_TEXT (name, "vanilla", "xl", "switch", "gla", "compressive") {
+        const struct options o = parse(name, " --optimizer muon --weight-decay 0.1"),
+                             other = parse(name, " --weight-decay 0.1");
         struct trainer wrong;
         struct err e = {""};
-        expect_goes_on(&o, path, 3, 6, names[v]);
+        expect_goes_on(&o, path, 3, 6, name);
         training_open(&wrong, &other);
-        cr_expect_eq(trainer_load(&wrong, path, &e), E_USAGE, "%s", names[v]);
+        cr_expect_eq(trainer_load(&wrong, path, &e), E_USAGE, "%s", name);
         HAS(e.msg, "--optimizer");
     }
 }
@@ -236,14 +234,11 @@ Test(train_recipe, muon_and_threads)
  * whoever finds out loses 0.57 nats a token, whoever does not ln 7 = 1.95. */
 Test(train_recipe, muon_learns)
 {
-    static const char *const more[] = {"", " --optimizer muon",
-                                       " --optimizer muon --muon-scale shape"};
-
-    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+    EACH_TEXT (more, "", " --optimizer muon", " --optimizer muon --muon-scale shape") {
         struct trainer t;
         double last = 0;
         const char *const line = kept_text(
-            " --corpus copy:lag=1,p=0.9,alphabet=7 --steps 120 --lr 0.02 --mem 0%s", more[i]);
+            " --corpus copy:lag=1,p=0.9,alphabet=7 --steps 120 --lr 0.02 --mem 0%s", more);
         struct options o = parse("xl", line);
         training_open(&t, &o);
         training_steps(&t, 100);

@@ -89,14 +89,13 @@ Test(train_sees, what_validation_does)
 Test(train_sees, the_pairs_that_validation_does)
 {
     enum { PAIRS = 6, PERIOD = 4 + 4 + 1 };
-    static const char *const variants_of_pairs[] = {"vanilla", "learned", "rope"};
 
-    for (size_t i = 0; i < ARRAY_LEN(variants_of_pairs); i++)
+    EACH_TEXT (variant, "vanilla", "learned", "rope")
         for (int batch = 1; batch <= 3; batch++) {
             const char *const line = kept_text(
                 "--objective seq2seq --corpus reverse:n=4,alphabet=7 --batch %d --layers 1 "
                 "--d-model 16 --heads 2 --variant %s",
-                batch, variants_of_pairs[i]);
+                batch, variant);
             struct trainer *const t = begun(line);
             t->pairs.n = PAIRS;
             t->valid = t->text;

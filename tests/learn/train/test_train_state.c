@@ -308,7 +308,6 @@ Test(train_state, clearing_keeps_a_training_only_for_resume)
 {
     static const char *const halves[] = {"m.00000001.tmp", "m.best.00000001.tmp",
                                          "m.opt.00000001.tmp", "m.opt.new.00000001.tmp"};
-    static const char *const files[] = {"m", "m.opt", "m.best"};
     const char *at;
 
     MUST(trainer_save_best(&trainer, path, &failure));
@@ -322,8 +321,8 @@ Test(train_state, clearing_keeps_a_training_only_for_resume)
             at = in_folder(halves[i]);
             cr_expect_neq(access(at, F_OK), 0, "%s is left", at);
         }
-        for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-            at = in_folder(files[i]);
+        EACH_TEXT (file, "m", "m.opt", "m.best") {
+            at = in_folder(file);
             cr_expect_eq(access(at, F_OK) == 0, resume, "%s", at);
         }
     }

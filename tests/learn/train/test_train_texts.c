@@ -181,20 +181,16 @@ static void expect_split(const struct text_part *part, const struct synthetic *s
 /* Text and validation are two streams of the source, neither of them the one that is scored later. */
 Test(train_texts, sources_have_a_stream_for_each)
 {
-    static const char *const lines[] = {
-        MODEL " --corpus copy:lag=3,alphabet=5",
-        MODEL " --corpus copy:lag=3,alphabet=5 --valid copy:lag=3,alphabet=5",
-        " --variant bert --layers 1 --d-model 16 --heads 2 --objective mlm --corpus "
-        "copy:lag=3,alphabet=5",
-        " --variant vanilla --layers 1 --d-model 16 --heads 2 --objective seq2seq --corpus "
-        "reverse:n=8,alphabet=5",
-        " --from %s/own.safetensors",
-    };
-
     put_checkpoint("own.safetensors", MODEL " --corpus copy:lag=3,alphabet=5");
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+    EACH_TEXT (words, MODEL " --corpus copy:lag=3,alphabet=5",
+               MODEL " --corpus copy:lag=3,alphabet=5 --valid copy:lag=3,alphabet=5",
+               " --variant bert --layers 1 --d-model 16 --heads 2 --objective mlm --corpus "
+               "copy:lag=3,alphabet=5",
+               " --variant vanilla --layers 1 --d-model 16 --heads 2 --objective seq2seq --corpus "
+               "reverse:n=8,alphabet=5",
+               " --from %s/own.safetensors") {
         struct trainer t;
-        const char *const line = kept_text(lines[i], folder);
+        const char *const line = kept_text(words, folder);
         begin(&t, line);
         cr_expect_eq((int)t.valid.n, VALID_TOKENS, "%s", line);
         expect_split(&t.text, &t.corpus.synthetic, SPLIT_TRAIN, line);

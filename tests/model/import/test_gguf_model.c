@@ -204,21 +204,19 @@ Test(gguf_model, rope_in_any_file)
 /* Keys of the split that are no numbers. */
 Test(gguf_model, split_by_no_number)
 {
-    static const char *const keys[] = {"split.count", "split.no", "split.tensors.count"};
-
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+    EACH_TEXT (key, "split.count", "split.no", "split.tensors.count")
         for (int text = 0; text < 2; text++) {
             struct made m = {.n = 0};
             struct shards s;
             json_t *config;
             put_begin(&m, 0, 1);
-            put_key(&m, keys[i], text ? TEXT : I32);
+            put_key(&m, key, text ? TEXT : I32);
             if (text)
                 put_text(&m, "2");
             else
                 put_number(&m, (uint64_t)-1, 4);
             (void)made_file(&m);
-            REFUSED(open_first("model.gguf", &s, &config, &failure), E_IO, keys[i], "  -> ");
+            REFUSED(open_first("model.gguf", &s, &config, &failure), E_IO, key, "  -> ");
         }
 }
 
