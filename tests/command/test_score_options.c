@@ -155,18 +155,16 @@ static void expect_rows(const struct row *row, size_t n, const char *command, co
 
     for (size_t i = 0; i < n; i++) {
         const struct row *const o = &row[i];
-        char plain[OUT], usual[OUT], start[LINE], line[LINE + 100];
-        snprintf(start, sizeof(start), "exec \"$BENCH\" %s --ckpt %s %s%s", command, o->model, all,
-                 o->with);
+        char plain[OUT], usual[OUT];
+        const char *const start =
+            kept_text("exec \"$BENCH\" %s --ckpt %s %s%s", command, o->model, all, o->with);
         output(plain, start);
         const bool flag = !*o->value;
-        snprintf(line, sizeof(line), "%s --%s%s%s%s", start, o->name, flag ? "" : "='", o->value,
-                 flag ? "" : "'");
-        output(is[i], line);
+        output(is[i], kept_text("%s --%s%s%s%s", start, o->name, flag ? "" : "='", o->value,
+                                flag ? "" : "'"));
         cr_expect_str_neq(is[i], plain, "--%s %s changes nothing", o->name, o->value);
         if (o->usual) {
-            snprintf(line, sizeof(line), "%s --%s='%s'", start, o->name, o->usual);
-            output(usual, line);
+            output(usual, kept_text("%s --%s='%s'", start, o->name, o->usual));
             cr_expect_str_eq(usual, plain, "--%s %s is not the default: %s, not %s", o->name,
                              o->usual, usual, plain);
         }

@@ -39,11 +39,10 @@ static void add_case(struct rundir *d, int i, const char *status)
 /* Shard i of n, which has every n-th group; case 5 failed. */
 static void made_shard(char path[FILE_PATH], int i, int n)
 {
-    char options[64], name[16];
     struct rundir d;
 
-    snprintf(options, sizeof(options), "seq=64\nshard=%d/%d\n", i, n);
-    snprintf(name, sizeof(name), "s%d", i);
+    const char *const options = kept_text("seq=64\nshard=%d/%d\n", i, n);
+    const char *const name = kept_text("s%d", i);
     const struct runjson json = {.command = "sweep",
                                  .host_id = "host",
                                  .started_at_utc = "2026-11-21T06:01:02Z",

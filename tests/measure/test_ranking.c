@@ -209,8 +209,7 @@ Test(ranking, perplexity_stands_beside_the_time)
     made_write(&d, TABLE_PERPLEXITY, &p);
     struct rankings r = ranked_end(&d, RANKED_VARIANTS);
     cr_assert(r.n == 1 && r.v[0].n == 2);
-    cr_expect(isnan(r.v[0].v[0].bits));
-    cr_expect_eq(r.v[0].v[1].bits, 1.5);
+    NUMBERS({r.v[0].v[0].bits, NAN}, {r.v[0].v[1].bits, 1.5});
     cr_expect_str_eq(r.unit, "byte");
 }
 

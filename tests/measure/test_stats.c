@@ -9,12 +9,8 @@
 #include "variants/base/rng.h"
 #include <criterion/logging.h>
 
-#define NEAR(a, b) (fabs((a) - (b)) <= 1e-12 * fmax(1, fabs(b)))
-
-static void expect_near(double got, double want, const char *what)
-{
-    cr_expect(NEAR(got, want), "%s is %.17g, not %.17g", what, got, want);
-}
+/* Some roundings of numbers of about this size. */
+#define NEAR(want) (1e-12 * fmax(1, fabs((double)(want))))
 
 /* ---- order statistics ---------------------------------------------------------------------- */
 
@@ -31,9 +27,7 @@ Test(stats, median)
 {
     const double x[] = {1, 2, 4, 7};
 
-    expect_near(stats_median(x, 4), 3, "even");
-    expect_near(stats_median(x, 3), 2, "odd");
-    expect_near(stats_median(x, 1), 1, "one");
+    NUMBERS({stats_median(x, 4), 3}, {stats_median(x, 3), 2}, {stats_median(x, 1), 1});
     cr_expect(isnan(stats_median(x, 0)));
 }
 
@@ -44,9 +38,8 @@ Test(stats, quantile_is_type_7)
     const double p[] = {0, 0.1, 0.25, 0.5, 0.9, 1}, want[] = {1, 1.9, 3.25, 5.5, 9.1, 10};
 
     for (size_t i = 0; i < ARRAY_LEN(p); i++)
-        expect_near(stats_quantile(x, 10, p[i]), want[i], "quantile");
-    expect_near(stats_quantile(y, 4, 1.0 / 3), 2, "a third");
-    expect_near(stats_quantile(y, 1, 0.9), 1, "of one value");
+        NUMBERS({stats_quantile(x, 10, p[i]), want[i], NEAR(want[i])});
+    NUMBERS({stats_quantile(y, 4, 1.0 / 3), 2, NEAR(2)}, {stats_quantile(y, 1, 0.9), 1, NEAR(1)});
 }
 
 Test(stats, high_percentiles_need_samples)
@@ -55,10 +48,8 @@ Test(stats, high_percentiles_need_samples)
 
     for (int i = 0; i < P99_SAMPLES; i++)
         x[i] = i;
-    cr_expect(isnan(stats_p90(x, 63)));
-    expect_near(stats_p90(x, 64), 56.7, "p90 of 0..63");
-    cr_expect(isnan(stats_p99(x, 661)));
-    expect_near(stats_p99(x, 662), 654.39, "p99 of 0..661");
+    NUMBERS({stats_p90(x, 63), NAN}, {stats_p90(x, 64), 56.7, NEAR(56.7)}, {stats_p99(x, 661), NAN},
+            {stats_p99(x, 662), 654.39, NEAR(654.39)});
 }
 
 Test(stats, spread)
@@ -67,11 +58,9 @@ Test(stats, spread)
     const double y[] = {1, 1, 2, 2, 4, 6, 9};    /* distances from 2: 0 0 1 1 2 4 7 */
     double work[8];
 
-    expect_near(stats_mean(x, 8), 5, "mean");
-    expect_near(stats_stddev(x, 8), sqrt(32.0 / 7), "stddev");
-    cr_expect(isnan(stats_mean(x, 0)) && isnan(stats_stddev(x, 1)));
-    expect_near(stats_mad(y, 7, work), 1, "mad");
-    expect_near(stats_mad(y, 1, work), 0, "mad of one");
+    NUMBERS({stats_mean(x, 8), 5}, {stats_stddev(x, 8), sqrt(32.0 / 7), NEAR(2)},
+            {stats_mean(x, 0), NAN}, {stats_stddev(x, 1), NAN});
+    NUMBERS({stats_mad(y, 7, work), 1}, {stats_mad(y, 1, work), 0}); /* one, too */
 }
 
 Test(stats, drift)
@@ -80,9 +69,8 @@ Test(stats, drift)
     const double odd[] = {2, 1000, 1};              /* the middle one belongs to neither half */
     double work[6];
 
-    expect_near(stats_drift_pct(even, 6, work), 10, "even");
-    expect_near(stats_drift_pct(odd, 3, work), -50, "odd");
-    cr_expect(isnan(stats_drift_pct(even, 1, work)));
+    NUMBERS({stats_drift_pct(even, 6, work), 10, NEAR(10)},
+            {stats_drift_pct(odd, 3, work), -50, NEAR(50)}, {stats_drift_pct(even, 1, work), NAN});
 }
 
 /* A NaN comes from a broken clock: it must not hide in a plausible median. */
@@ -239,12 +227,10 @@ Test(interval, paired_ratios_cancel_common_drift)
               "[%g %g %g], seed 14", d.low, d.mid, d.high);
 
     const struct interval back = stats_log_ratio(before, after, N, work);
-    expect_near(back.mid, -d.mid, "the opposite ratio");
+    cr_expect_float_eq(back.mid, -d.mid, NEAR(d.mid), "the opposite ratio");
 
     d = stats_log_ratio((const double[]){2, 4, 8}, (const double[]){1, 1, 1}, 3, work);
-    expect_near(d.mid, log(4), "mid");
-    expect_near(d.low, log(2), "low");
-    expect_near(d.high, log(8), "high");
+    NUMBERS({d.mid, log(4), NEAR(1)}, {d.low, log(2), NEAR(1)}, {d.high, log(8), NEAR(1)});
     d = stats_log_ratio((const double[]){2, 4, 0}, (const double[]){1, 1, 1}, 3, work);
     cr_expect(isnan(d.low) && isnan(d.mid) && isnan(d.high));
 }
@@ -309,14 +295,8 @@ Test(summary, is_per_call_and_in_time)
                                .disturbed = i == 3};
     const struct summary m = summarize(s, 8, work);
     cr_expect(m.samples == 8 && m.used == 7 && m.disturbed == 1 && m.switches == 1 && !m.noisy);
-    expect_near(m.min, 10, "min");
-    expect_near(m.median, 13, "median");
-    expect_near(m.max, 16, "max");
-    expect_near(m.mean, 13, "mean");
-    expect_near(m.stddev, sqrt(28.0 / 6), "stddev");
-    expect_near(m.mad, 2, "mad");
-    expect_near(m.cpu_median, 8, "cpu_median");
-    expect_near(m.drift_pct, 100 * (15.0 / 11 - 1), "drift");
+    NUMBERS({m.min, 10}, {m.median, 13}, {m.max, 16}, {m.mean, 13}, {m.mad, 2}, {m.cpu_median, 8},
+            {m.stddev, sqrt(28.0 / 6), NEAR(2)}, {m.drift_pct, 100 * (15.0 / 11 - 1), NEAR(36)});
     NUMBERS({m.ci_low, 10}, {m.ci_high, 16}, {m.p90, NAN}, {m.p99, NAN});
 }
 

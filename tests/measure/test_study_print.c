@@ -84,9 +84,8 @@ Test(study_print, the_answer_in_sentences)
         study_answer(f, &v);
         fclose(f);
         const char *const where = places > 1 ? "text, s: " : "";
-        char good[128], others[128];
-        snprintf(good, sizeof(good), "%sgood is 0.080 nats better than base (p ", where);
-        snprintf(others, sizeof(others), "\n%sNo difference is shown for like (-0.0", where);
+        const char *const good = kept_text("%sgood is 0.080 nats better than base (p ", where);
+        const char *const others = kept_text("\n%sNo difference is shown for like (-0.0", where);
         cr_expect_eq(strncmp(text, good, strlen(good)), 0, "%s", text);
         HAS(text, "), with 21 % more parameters.\n", "bad is 7.000 nats worse than base (p ",
             others, "), wild (-1", "): more is ruled out at 95 %.\n");

@@ -7,11 +7,6 @@
 
 #include "tests/support/normal.h"
 
-static void expect_near(double got, double want, double bound, const char *what)
-{
-    cr_expect(fabs(got - want) <= bound, "%s is %.17g, not %.17g", what, got, want);
-}
-
 /* With 1 and 2 degrees of freedom there are closed forms: 1 - 2 atan(t) / pi, 1 - t / sqrt(2 +
  * t^2). The fraction ends at 1e-15 relative; some ten operations and lgamma come on top. */
 Test(welch, tails_of_students_t)
@@ -19,12 +14,11 @@ Test(welch, tails_of_students_t)
     const double pi = 3.14159265358979323846;
 
     for (double t = 0.03125; t < 100; t *= 2) {
-        expect_near(student_two_sided(t, 1), 1 - 2 * atan(t) / pi, 1e-13, "one degree");
-        expect_near(student_two_sided(t, 2), 1 - t / sqrt(2 + t * t), 1e-13, "two degrees");
-        expect_near(student_two_sided(-t, 2), student_two_sided(t, 2), 0, "the other side");
+        NUMBERS({student_two_sided(t, 1), 1 - 2 * atan(t) / pi, 1e-13},
+                {student_two_sided(t, 2), 1 - t / sqrt(2 + t * t), 1e-13},
+                {student_two_sided(-t, 2), student_two_sided(t, 2)});
     }
-    expect_near(student_two_sided(0, 7), 1, 0, "at zero");
-    expect_near(student_two_sided(INFINITY, 7), 0, 0, "at infinity");
+    NUMBERS({student_two_sided(0, 7), 1}, {student_two_sided(INFINITY, 7), 0});
     cr_expect(isnan(student_two_sided(NAN, 3)) && isnan(student_two_sided(1, 0)));
 }
 
@@ -36,9 +30,9 @@ Test(welch, quantiles_of_students_t)
                                      {30, 2.042}, {120, 1.980}, {1e6, 1.960}};
 
     for (size_t i = 0; i < ARRAY_LEN(want); i++)
-        expect_near(student_quantile(0.05, want[i][0]), want[i][1], 0.0005, "quantile");
+        NUMBERS({student_quantile(0.05, want[i][0]), want[i][1], 0.0005});
     for (double df = 1.5; df < 50; df *= 1.7) /* its own inverse */
-        expect_near(student_two_sided(student_quantile(0.01, df), df), 0.01, 1e-12, "inverse");
+        NUMBERS({student_two_sided(student_quantile(0.01, df), df), 0.01, 1e-12});
     cr_expect(isnan(student_quantile(0, 3)) && isnan(student_quantile(0.05, -1)));
 }
 
@@ -49,12 +43,10 @@ Test(welch, an_example_by_hand)
     const double a[] = {1, 2, 3}, b[] = {4, 6, 8, 10};
     const struct welch w = welch(group_stats(a, 3), group_stats(b, 4));
 
-    expect_near(w.diff.mid, 5, 1e-14, "difference");
-    expect_near(w.df, 216.0 / 53, 1e-13, "degrees of freedom");
-    expect_near(w.p, student_two_sided(5 / sqrt(2), 216.0 / 53), 1e-14, "p");
     const double half = student_quantile(0.05, 216.0 / 53) * sqrt(2);
-    expect_near(w.diff.low, 5 - half, 1e-12, "lower end");
-    expect_near(w.diff.high, 5 + half, 1e-12, "upper end");
+    NUMBERS({w.diff.mid, 5, 1e-14}, {w.df, 216.0 / 53, 1e-13},
+            {w.p, student_two_sided(5 / sqrt(2), 216.0 / 53), 1e-14}, {w.diff.low, 5 - half, 1e-12},
+            {w.diff.high, 5 + half, 1e-12});
     cr_expect(w.diff.low > 0 && w.p < 0.05, "the interval and p agree");
 }
 
@@ -82,11 +74,10 @@ Test(welch, shares_by_tails)
                 above += i >= k ? ways * pow(s.low, i) * pow(1 - s.low, n - i) : 0;
                 below += i <= k ? ways * pow(s.high, i) * pow(1 - s.high, n - i) : 0;
             }
-            expect_near(s.mid, (double)k / n, 0, "the share");
-            expect_near(above, k ? 0.025 : 1, 1e-12, "above the lower end");
-            expect_near(below, k < n ? 0.025 : 1, 1e-12, "below the upper end");
+            NUMBERS({s.mid, (double)k / n}, {above, k ? 0.025 : 1, 1e-12},
+                    {below, k < n ? 0.025 : 1, 1e-12});
         }
-    expect_near(share_interval(5, 5).low, pow(0.025, 0.2), 1e-12, "five of five");
+    NUMBERS({share_interval(5, 5).low, pow(0.025, 0.2), 1e-12});
 }
 
 /* By hand: 1, 2, 3 has mean 2 and a standard error of 1 / sqrt 3; t with 2 degrees is 4.303. */
@@ -95,9 +86,7 @@ Test(welch, the_interval_of_a_mean)
     const double x[] = {1, 2, 3};
     const struct interval m = mean_interval(group_stats(x, 3));
 
-    expect_near(m.mid, 2, 0, "the mean");
-    expect_near(m.high - 2, 4.303 / sqrt(3), 0.0005, "half of it");
-    expect_near(2 - m.low, m.high - 2, 1e-14, "both halves");
+    NUMBERS({m.mid, 2}, {m.high - 2, 4.303 / sqrt(3), 0.0005}, {2 - m.low, m.high - 2, 1e-14});
     cr_expect(isnan(mean_interval(group_stats(x, 1)).low));
 }
 
@@ -110,10 +99,7 @@ Test(welch, holm_by_hand)
 
     holm(p, 5, work);
     for (int i = 0; i < 5; i++)
-        if (isnan(want[i]))
-            cr_expect(isnan(p[i]));
-        else
-            expect_near(p[i], want[i], 1e-16, "corrected p");
+        NUMBERS({p[i], want[i], 1e-16});
     double large[] = {0.5, 0.9};
     holm(large, 2, work);
     cr_expect(large[0] == 1 && large[1] == 1, "never above one");
@@ -123,8 +109,7 @@ Test(welch, pooled)
 {
     const struct group_stats g[] = {{3, 0, 1}, {1, 5, NAN}, {5, 9, 2}};
 
-    expect_near(pooled_sd(g, 3), sqrt((2 * 1 + 4 * 4) / 6.0), 1e-15, "pooled");
-    cr_expect(isnan(pooled_sd(g + 1, 1)));
+    NUMBERS({pooled_sd(g, 3), sqrt((2 * 1 + 4 * 4) / 6.0), 1e-15}, {pooled_sd(g + 1, 1), NAN});
 }
 
 /* ---- how often it errs ---------------------------------------------------------------------- */

@@ -63,13 +63,10 @@ static inline double *linear(const struct layer *y, const char *name, const doub
 static inline double *norm(const struct layer *y, const char *name, const double *x, int rows)
 {
     const int D = y->c->D;
-    char full[32];
     double *to = copy(x, rows * D);
 
-    snprintf(full, sizeof(full), "%s.weight", name);
-    const float *w = tensor(y, full);
-    snprintf(full, sizeof(full), "%s.bias", name);
-    const float *b = tensor(y, full);
+    const float *w = tensor(y, kept_text("%s.weight", name));
+    const float *b = tensor(y, kept_text("%s.bias", name));
     for (int r = 0; r < rows; r++)
         layer_norm(to + r * D, D, w, b, (double)y->c->ln_eps);
     return to;
@@ -182,14 +179,11 @@ static inline double *attention(const struct layer *y, const double *from)
 static inline double *feed_forward(const struct layer *y, const char *name, const double *x,
                                    int rows)
 {
-    char full[16];
-    snprintf(full, sizeof(full), "%s.1", name);
-    double *hidden = linear(y, full, x, rows, y->c->D, y->c->F);
+    double *hidden = linear(y, kept_text("%s.1", name), x, rows, y->c->D, y->c->F);
 
     for (int i = 0; i < rows * y->c->F; i++)
         hidden[i] = fmax(hidden[i], 0);
-    snprintf(full, sizeof(full), "%s.2", name);
-    return linear(y, full, hidden, rows, y->c->F, y->c->D);
+    return linear(y, kept_text("%s.2", name), hidden, rows, y->c->F, y->c->D);
 }
 
 /* x [rows,D] += h times the output of sub-layer y, through gate `at` if there is one. */

@@ -201,8 +201,7 @@ Test(record, empty_rows_stay_empty)
     cr_expect_eq(strspn(line + strlen(latency->schema), ","), (size_t)latency->n - 1, "%s", line);
     struct rows rows = must_read_table(path, TABLE_LATENCY);
     back = rows.row;
-    cr_expect(isnan(back->median_ns) && isnan(back->mean_ns));
-    cr_expect_eq(back->samples, I64_EMPTY);
+    NUMBERS({back->median_ns, NAN}, {back->mean_ns, NAN}, {back->samples, I64_EMPTY});
     cr_expect_str_eq(back->schema, "bench-latency/" SCHEMA_VERSION);
 }
 

@@ -139,8 +139,7 @@ Test(perplexity, types_are_compared_with_f32)
         cr_expect(row[i].tokens_scored == row[0].tokens_scored && isfinite(row[i].ppl));
         cr_expect_eq(strstr(row[i].repro, "--dtype") != NULL, i > 0);
         if (i == 0) {
-            cr_expect(isnan(row[i].ppl_delta_pct) && isnan(row[i].kl_nats) &&
-                      isnan(row[i].same_top_pct));
+            NUMBERS({row[i].ppl_delta_pct, NAN}, {row[i].kl_nats, NAN}, {row[i].same_top_pct, NAN});
             continue;
         }
         cr_expect(row[i].kl_nats > 0 && row[i].kl_nats <= row[i].kl_p99_nats, "%s: %g", types[i][0],

@@ -83,15 +83,6 @@ static bool sees_both(const struct variant *v)
     return v->bidirectional || (config_can_look_ahead(&c) && !v->aux_layers);
 }
 
-static double run(struct trainer *t, int steps)
-{
-    double sum = 0;
-
-    for (int i = 0; i < steps; i++)
-        sum += trainer_step(t, 0).loss / steps;
-    return sum;
-}
-
 /* Every one of them gets a perplexity of a checkpoint, and so does the next process. */
 Test(masked, every_variant_that_sees_both_learns)
 {
@@ -105,7 +96,8 @@ Test(masked, every_variant_that_sees_both_learns)
         n++;
         struct options o = parse(v, "");
         cr_assert_eq(trainer_open(&t, &o, &failure), OK, "%s: %s", v->name, failure.msg);
-        const double first = run(&t, 10), last = (run(&t, 40), run(&t, 10));
+        const double first = training_mean(&t, 10),
+                     last = (training_mean(&t, 40), training_mean(&t, 10));
         t.valid.n = 400;
         const struct validation valid = trainer_validate(&t);
         cr_expect(last < first, "%s: %g nats, then %g", v->name, first, last);
@@ -125,7 +117,7 @@ Test(masked, a_neighbour_tells_what_is_hidden)
     struct options o = parse(variant_find("bert"), "");
     training_open(&t, &o);
     t.valid.n = 4000;
-    run(&t, 600);
+    training_mean(&t, 600);
     const double nll = trainer_validate(&t).nll;
     cr_expect_lt(nll, 0.75 * log(7), "%g nats, of ln 7 without context", nll);
 }
@@ -181,7 +173,7 @@ Test(masked, a_checkpoint_is_scored_as_it_was_trained)
     const char *const path = in_folder("m.safetensors");
     struct options o = parse(variant_find("bert"), "--mask-share 0.3");
     training_open(&t, &o);
-    run(&t, 60);
+    training_mean(&t, 60);
     training_save(&t, path);
     cr_assert_eq(score_line(&r, &failure, EVAL "--mem 0", path), OK);
     cr_assert_eq(score_line(&again, &failure, EVAL "--mem 0", path), OK);

@@ -168,16 +168,14 @@ Test(sources, groups_are_groups)
     static int table[120 * 120];
 
     for (size_t g = 0; g < ARRAY_LEN(groups); g++) {
-        char text[64];
         const int n = groups[g].n;
-        snprintf(text, sizeof(text), "group:name=%s,ask=1", groups[g].name);
-        learn_group(table, text, n);
+        learn_group(table, kept_text("group:name=%s,ask=1", groups[g].name), n);
         expect_group(table, n, n < 120, groups[g].name);
         if (n == 120) { /* 01243 after 01324 is 01423, the other way round 01342, in their order */
             cr_expect(table[120 * 1 + 2] == 4 && table[120 * 2 + 1] == 3, "%d %d", table[122],
                       table[241]);
         }
-        snprintf(text, sizeof(text), "group:name=%s,ask=6", groups[g].name);
+        const char *const text = kept_text("group:name=%s,ask=6", groups[g].name);
         const struct synthetic s = parsed(text);
         synthetic_fill(&s, SPLIT_TEST, x, N);
         int state = 0, seen[120] = {0}, asked = 0;

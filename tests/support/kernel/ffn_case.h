@@ -213,12 +213,10 @@ static inline double ffn_at(const struct ffn_case *t, const char *name, size_t i
 static inline double ffn_map(const struct ffn_case *t, const char *map, int row, const double *x,
                              int n)
 {
-    char name[64];
     double sum;
 
-    snprintf(name, sizeof(name), "%s.bias", map);
-    sum = ffn_at(t, name, (size_t)row);
-    snprintf(name, sizeof(name), "%s.weight", map);
+    sum = ffn_at(t, kept_text("%s.bias", map), (size_t)row);
+    const char *const name = kept_text("%s.weight", map);
     for (int e = 0; e < n; e++)
         sum += ffn_at(t, name, (size_t)(row * n + e)) * x[e];
     return sum;
