@@ -342,9 +342,8 @@ Test(study_runs, a_run_at_the_frequencies_of_bytes_collapsed)
     for (size_t i = 0; i < rows.n; i++) {
         const struct study_row *const row = (const struct study_row *)rows.row + i;
         const bool one = strcmp(row->corpus, "one") == 0;
-        char path[FILE_PATH];
         double nats = 0;
-        folder_path(path, one ? "train.txt" : "test.txt");
+        const char *const path = in_folder(one ? "train.txt" : "test.txt");
         struct bytes text = must_load(path);
         const char *const from = text.data + (one ? 7600 : 0);
         for (int n = 0; n < 400; n++) { /* -ln of each byte's share */

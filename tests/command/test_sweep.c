@@ -152,9 +152,9 @@ static void expect_unique_cases(const struct rows *latency)
 
 static void expect_latest(const char *run_id)
 {
-    char path[FILE_PATH], target[TEXT_SIZE] = "";
+    char target[TEXT_SIZE] = "";
 
-    folder_path(path, "r/latest");
+    const char *const path = in_folder("r/latest");
     cr_expect(readlink(path, target, sizeof(target) - 1) > 0);
     cr_expect_str_eq(target, run_id);
 }

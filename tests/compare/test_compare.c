@@ -243,9 +243,7 @@ Test(compare, failed_rows_have_no_times)
 /* Replace `from` by `to` in a file of the run, or empty it where from is NULL. */
 static void damage(const char *dir, const char *file, const char *from, const char *to)
 {
-    char path[FILE_PATH];
-
-    cr_assert_eq(file_join(path, dir, file, NULL), OK);
+    const char *const path = kept_text("%s/%s", dir, file);
     struct bytes b = must_load(path);
     char *text = room(1, b.n + 256);
     char *at = from ? strstr(b.data, from) : b.data;

@@ -81,9 +81,7 @@ static void expect_cases(const struct run *run)
 /* run.json counts the rows by their status. */
 static void expect_counts(const char *merged)
 {
-    char path[FILE_PATH];
-
-    cr_assert_eq(file_join(path, merged, runjson_file, NULL), OK);
+    const char *const path = kept_text("%s/%s", merged, runjson_file);
     const json_t *const rows = json_object_get(json_of_file(path), "rows");
     cr_expect(number_at(rows, "ok") == 7 && number_at(rows, "failed") == 1);
 }

@@ -193,8 +193,7 @@ static void put_row(struct rundir *r, enum table_id table, const char *id, enum 
 
 static size_t count_rows(const struct rundir *r, enum table_id table)
 {
-    char path[FILE_PATH];
-    cr_assert_eq(file_join(path, r->path, tables[table].file, NULL), OK);
+    const char *const path = kept_text("%s/%s", r->path, tables[table].file);
     struct rows rows = must_read_table(path, table);
     const size_t n = rows.n;
     return n;
@@ -202,8 +201,7 @@ static size_t count_rows(const struct rundir *r, enum table_id table)
 
 static void append_bytes(const struct rundir *r, const char *name, const char *text)
 {
-    char path[FILE_PATH];
-    cr_assert_eq(file_join(path, r->path, name, NULL), OK);
+    const char *const path = kept_text("%s/%s", r->path, name);
     FILE *f = fopen(path, "a");
     cr_assert(f);
     fputs(text, f);
@@ -272,7 +270,6 @@ Test(rundir, a_table_with_columns_elsewhere_is_not_continued)
 {
     const struct table *const t = &tables[TABLE_LATENCY];
     struct rundir r;
-    char path[FILE_PATH];
     struct bytes header;
 
     create(&r, RAW_NONE);
@@ -282,7 +279,7 @@ Test(rundir, a_table_with_columns_elsewhere_is_not_continued)
     char *const other = strstr(header.data, ",min_ns,median_ns,");
     cr_assert(comma || other, "%s", header.data);
     memcpy(comma ? comma : other, comma ? ",min_ns,median_ns," : ",median_ns,min_ns,", 18);
-    cr_assert_eq(file_join(path, r.path, t->file, NULL), OK);
+    const char *const path = kept_text("%s/%s", r.path, t->file);
     FILE *f = fopen(path, "w");
     cr_assert(f && fwrite(header.data, 1, header.n, f) == header.n && fclose(f) == 0);
     REFUSED(rundir_resume(&r, folder, NULL, &failure), E_IO, path, "  -> ");
@@ -355,9 +352,9 @@ Test(rundir, env_has_one_row)
 
 static void expect_latest(const char *run_id)
 {
-    char path[FILE_PATH], target[TEXT_SIZE] = "";
+    char target[TEXT_SIZE] = "";
 
-    folder_path(path, "latest");
+    const char *const path = in_folder("latest");
     const ssize_t n = readlink(path, target, sizeof(target) - 1);
     cr_expect_str_eq(n > 0 ? target : "", run_id);
 }
