@@ -5,8 +5,6 @@
 
 #include "harness/worker/agree.h"
 
-#include <stdarg.h>
-
 static bool is_gradient(const char *tensor)
 {
     return strncmp(tensor, GRADIENT, strlen(GRADIENT)) == 0;
@@ -30,11 +28,7 @@ static void check(struct run *r, const char *tensor, const char *skipped, double
 
 const char *golden_name(struct run *r, const char *fmt, ...)
 {
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(r->text, sizeof(r->text), fmt, ap);
-    va_end(ap);
+    VPRINT(r->text, sizeof(r->text), fmt);
     return r->text;
 }
 

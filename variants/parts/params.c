@@ -30,11 +30,8 @@ int params_add(struct params *p, enum init init, float init_arg, int rank, const
 
     new->group = group_of(init, rank);
 
-    va_list ap;
-    va_start(ap, fmt);
-    const int len = vsnprintf(new->name, sizeof(new->name), fmt, ap);
-    va_end(ap);
-    CHECK(len > 0 && len < (int)sizeof(new->name));
+    VPRINT(new->name, sizeof(new->name), fmt);
+    CHECK(*new->name &&strlen(new->name) < sizeof(new->name) - 1);
 
     for (int i = 0; i < rank; i++) {
         new->shape[i] = shape[i];

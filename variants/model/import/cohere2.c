@@ -53,5 +53,4 @@ static void more(struct config_json *j)
     import_put_ffn(j, "hidden_act", "silu", llama_acts);
 }
 
-LLAMA_TYPE(cohere2, .usual_context = 8192, .usual = usual_sizes, .keys = keys, .tensors = tensors,
-           .more = more);
+LLAMA_TYPE(cohere2, .usual_context = 8192, .usual = usual_sizes, ROWS_OF_FILE);

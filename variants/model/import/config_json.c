@@ -7,7 +7,6 @@
 #include "variants/base/lfs_pointer.h"
 
 #include <errno.h>
-#include <stdarg.h>
 
 enum { CONFIG_BYTES = 1 << 20, MAX_SAID = 64, SAID_TEXT = 1024 };
 
@@ -129,24 +128,18 @@ void config_json_close(struct config_json *j)
 void config_json_refuse(struct config_json *j, const char *fmt, ...)
 {
     char what[sizeof(j->e->msg)];
-    va_list ap;
 
     if (j->st != OK)
         return;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
+    VPRINT(what, sizeof(what), fmt);
     j->st = fail(j->e, E_IO, "checkpoint %s: %s", j->path, what);
 }
 
 void import_refuse(struct config_json *j, const char *fmt, ...)
 {
     char what[sizeof(j->e->msg)];
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
+    VPRINT(what, sizeof(what), fmt);
     config_json_refuse(j, "%s with %s", j->family, what);
 }
 
@@ -277,13 +270,11 @@ static char **said_of(struct safetensors *s, const char *key)
 void config_json_put(struct config_json *j, const char *key, const char *fmt, ...)
 {
     char value[SAID_TEXT];
-    va_list ap;
 
     if (j->st != OK)
         return;
-    va_start(ap, fmt);
-    CHECK(vsnprintf(value, sizeof(value), fmt, ap) < SAID_TEXT);
-    va_end(ap);
+    VPRINT(value, sizeof(value), fmt);
+    CHECK(strlen(value) < SAID_TEXT - 1);
     *said_of(&j->said, key) = need_text("%s", value);
 }
 

@@ -148,5 +148,4 @@ static void more(struct config_json *j)
     put_layers(j);
 }
 
-LLAMA_TYPE(deepseek_v2, .usual_context = 2048, .aliases = aliases, .keys = keys, .tensors = tensors,
-           .more = more);
+LLAMA_TYPE(deepseek_v2, .usual_context = 2048, .aliases = aliases, ROWS_OF_FILE);

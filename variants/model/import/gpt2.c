@@ -78,7 +78,5 @@ const struct model_type model_type_gpt2 = {
     .context = "n_positions",
     .usual_context = 1024,
     .aliases = aliases,
-    .keys = keys,
-    .tensors = tensors,
-    .more = more,
+    ROWS_OF_FILE,
 };

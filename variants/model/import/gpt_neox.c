@@ -67,7 +67,5 @@ const struct model_type model_type_gpt_neox = {
     .layers = "num_hidden_layers",
     .context = "max_position_embeddings",
     .usual_context = 2048,
-    .keys = keys,
-    .tensors = tensors,
-    .more = more,
+    ROWS_OF_FILE,
 };

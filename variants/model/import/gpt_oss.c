@@ -89,5 +89,4 @@ static void more(struct config_json *j)
     SAY(j, {"sink", "1"}, {"ff_bias", "1"}, {"moe_act", "swiglu_clamped"}, {"router_bias", "1"});
 }
 
-LLAMA_TYPE(gpt_oss, .usual_context = 131072, .aliases = experts_aliases, .keys = keys,
-           .tensors = tensors, .more = more);
+LLAMA_TYPE(gpt_oss, .usual_context = 131072, .aliases = experts_aliases, ROWS_OF_FILE);

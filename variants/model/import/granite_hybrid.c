@@ -122,5 +122,4 @@ static void more(struct config_json *j)
     }
 }
 
-LLAMA_TYPE(granitemoehybrid, .usual_context = 2048, .usual = usual_sizes, .keys = keys,
-           .tensors = tensors, .more = more);
+LLAMA_TYPE(granitemoehybrid, .usual_context = 2048, .usual = usual_sizes, ROWS_OF_FILE);

@@ -111,5 +111,4 @@ static void more(struct config_json *j)
         {"ff_bias", "0"}, {"qk_norm", "1"});
 }
 
-LLAMA_TYPE(lfm2, .usual_context = 128000, .usual = usual_sizes, .keys = keys, .tensors = tensors,
-           .more = more);
+LLAMA_TYPE(lfm2, .usual_context = 128000, .usual = usual_sizes, ROWS_OF_FILE);

@@ -88,6 +88,4 @@ const struct model_type model_type_mamba2 = {.name = "mamba2",
                                              .context = "max_position_embeddings",
                                              .usual_context = 2048,
                                              .endless = true,
-                                             .keys = keys,
-                                             .tensors = tensors,
-                                             .more = more};
+                                             ROWS_OF_FILE};

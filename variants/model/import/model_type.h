@@ -97,6 +97,9 @@ struct model_type {
     void (*more)(struct config_json *j);
 };
 
+/* Of a file with one kind of model. */
+#define ROWS_OF_FILE .keys = keys, .tensors = tensors, .more = more
+
 /* In the order of messages. */
 #define MODEL_TYPES(X)                                                                             \
     X(cohere2)                                                                                     \

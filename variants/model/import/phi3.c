@@ -45,4 +45,4 @@ static void more(struct config_json *j)
     import_put_window(j);
 }
 
-LLAMA_TYPE(phi3, .usual_context = CONTEXT, .keys = keys, .tensors = tensors, .more = more);
+LLAMA_TYPE(phi3, .usual_context = CONTEXT, ROWS_OF_FILE);

@@ -170,7 +170,6 @@ static void next(struct config_json *j)
     config_json_put(j, "moe_shared_gate", "1");
 }
 
-LLAMA_TYPE(qwen3_5_text, .usual_context = 32768, .aside = "mtp.", .keys = keys, .tensors = tensors,
-           .more = more);
+LLAMA_TYPE(qwen3_5_text, .usual_context = 32768, .aside = "mtp.", ROWS_OF_FILE);
 LLAMA_TYPE(qwen3_next, .usual_context = 32768, .aside = "mtp.", .aliases = experts_aliases,
            .keys = next_keys, .tensors = next_tensors, .more = next);

@@ -166,7 +166,7 @@ static void more(struct config_json *j)
         {"norm_kind", "layer"}, {"ffn", "rwkv7"}, {"ff_bias", "0"});
 }
 
-#define FAMILY FLA_FAMILY, .keys = keys, .tensors = tensors, .more = more
+#define FAMILY FLA_FAMILY, ROWS_OF_FILE
 
 const struct model_type model_type_rwkv7 = {.name = "rwkv7", FAMILY};
 /* Its older name. */

@@ -34,5 +34,4 @@ static void more(struct config_json *j)
     SKIP(j, "layer_norm_eps"); /* its program reads norm_epsilon */
 }
 
-LLAMA_TYPE(starcoder2, .usual_context = 4096, .usual = usual_sizes, .keys = keys,
-           .tensors = tensors, .more = more);
+LLAMA_TYPE(starcoder2, .usual_context = 4096, .usual = usual_sizes, ROWS_OF_FILE);

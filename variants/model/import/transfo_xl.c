@@ -199,7 +199,5 @@ const struct model_type model_type_transfo_xl = {
     .usual_context = 128,
     .endless = true,
     .aliases = aliases,
-    .keys = keys,
-    .tensors = tensors,
-    .more = more,
+    ROWS_OF_FILE,
 };
