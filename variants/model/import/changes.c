@@ -5,8 +5,6 @@
 #include "changes.h"
 
 #include "layout.h"
-#include "pieces.h"
-#include "ties.h"
 #include "variants/base/gguf.h"
 
 /* Floats hold whole numbers up to 2^24 only: places are read digit by digit. */

@@ -6,13 +6,10 @@
 #include "gguf/gguf_model.h"
 #include "layout.h"
 #include "mxfp4.h"
-#include "pieces.h"
-#include "ties.h"
 #include "variants/base/gguf.h"
 #include "variants/base/printable.h"
 #include "variants/model/checkpoint/checkpoint.h"
 #include "variants/model/lm/lm.h"
-#include "word_norm.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

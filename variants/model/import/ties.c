@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * See ties.h. */
-#include "ties.h"
-
+ * Tied tensors: see opened.h. */
 #include "model_type.h"
+#include "opened.h"
 
 /* Does this model tie what the row stands for? */
 static bool is_tied(const struct published *p, const struct tensor_row *row, int layer,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * See word_norm.h. */
-#include "word_norm.h"
-
+ * A norm behind the embedding: see opened.h. */
 #include "model_type.h"
+#include "opened.h"
 
 static bool is_normed(const struct published *p, const struct tensor_row *row)
 {
