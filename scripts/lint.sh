@@ -24,7 +24,7 @@ levels=(
     'variants/base/*' 'variants/backends/*' 'variants/parts/*|variants/variant.h' 'variants/steps/*'
     'variants/model/sublayer/*' 'variants/model/attention/*' 'variants/model/content/*|variants/model/condensed/*'
     'variants/model/layers/*' 'variants/model/config/*' 'variants/model/lm/*' 'variants/model/optimise/*'
-    'variants/model/checkpoint/*' 'variants/model/import/*' 'variants/*'
+    'variants/model/checkpoint/*' 'variants/model/import/*([^/])' 'variants/model/import/*' 'variants/*'
     'harness/util/*' 'harness/cli/*|harness/tokens/*' 'harness/plan/*' 'harness/table/*' 'harness/machine/*'
     'harness/worker/*' 'harness/measure/*' 'harness/learn/source/*|harness/compare/*|harness/figure/*|harness/check/*|harness/export/*'
     'harness/learn/task/*' 'harness/learn/score/*' 'harness/learn/train/*' 'harness/learn/study/*'

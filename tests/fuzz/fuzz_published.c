@@ -4,7 +4,7 @@
  * index and a file of weights, with zero bytes between them. */
 #include "structure.h"
 #include "variants/model/import/published.h"
-#include "variants/model/import/ties.h"
+#include "variants/model/import/opened.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the keys of a GGUF file say in the words of config.json. */
-#include "variants/model/import/gguf/gguf_model.h"
+#include "variants/model/import/gguf_model.h"
 #include "variants/model/import/published.h"
 
 #include "tests/support/gguf_file.h"

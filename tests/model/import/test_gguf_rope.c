@@ -2,7 +2,7 @@
  *
  * The scaling of rotary frequencies that a GGUF file has as divisors. */
 #include "tests/support/json.h"
-#include "variants/model/import/gguf/gguf_rope.h"
+#include "variants/model/import/gguf_rope.h"
 
 enum { PAIRS = 64 };
 

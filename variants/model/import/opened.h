@@ -3,7 +3,7 @@
  * A published model that is open, for the files that look at its tensors. */
 #pragma once
 
-#include "gguf/gguf_names.h"
+#include "gguf_names.h"
 #include "shards.h"
 #include "variants/variant.h"
 

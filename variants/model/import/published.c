@@ -3,7 +3,7 @@
  * Reading published models: one loop over our parameters, each found by its row. */
 #include "published.h"
 
-#include "gguf/gguf_model.h"
+#include "gguf_model.h"
 #include "layout.h"
 #include "mxfp4.h"
 #include "variants/base/gguf.h"

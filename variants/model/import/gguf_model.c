@@ -5,7 +5,7 @@
 
 #include "gguf_files.h"
 #include "gguf_rope.h"
-#include "variants/model/import/model_type.h"
+#include "model_type.h"
 
 /* ---- tensors ------------------------------------------------------------------------------ */
 

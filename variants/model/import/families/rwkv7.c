@@ -4,7 +4,7 @@
  * ranks of their own, ours have one: the largest, and the others' further rows and columns are 0,
  * which adds nothing. The norm behind its embedding is computed once, for each word. */
 #include "fla.h"
-#include "shards.h"
+#include "variants/model/import/shards.h"
 
 /* x_r, x_w, ..: a row of ours each. */
 static int64_t shift_before(const struct config *c, int part) { return part; }

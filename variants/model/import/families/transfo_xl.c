@@ -3,7 +3,7 @@
  * transfo-xl: Dai et al. 2019, "Transformer-XL", arXiv:1901.02860, as converted from TensorFlow, or
  * with the names of the authors' PyTorch program. These have no prefix, one pair of biases for all
  * layers, memories that begin empty, and the rows of clusters from the last to the first. */
-#include "model_type.h"
+#include "variants/model/import/model_type.h"
 
 static const struct tensor_row tensors[] = {
     {.ours = "embed.*", .published = "word_emb.emb_layers.*"},

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "gguf_names.h"
-#include "variants/model/import/shards.h"
+#include "shards.h"
 
 #include <jansson.h>
 

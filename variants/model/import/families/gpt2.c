@@ -3,7 +3,7 @@
  * gpt2: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners". Learned
  * positions, norms first, biases everywhere; maps are published transposed, [in,out], and those of
  * queries, keys and values side by side. */
-#include "model_type.h"
+#include "variants/model/import/model_type.h"
 
 #define QKV(name, nth)                                                                             \
     {                                                                                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "config_json.h"
+#include "variants/model/import/config_json.h"
 #include "variants/variant.h"
 
 struct longrope {

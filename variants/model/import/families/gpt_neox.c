@@ -3,7 +3,7 @@
  * gpt_neox: Black et al. 2022, "GPT-NeoX-20B", arXiv:2204.06745; Pythia: Biderman et al. 2023,
  * arXiv:2304.01373. Rotary positions on a part of each head, attention and feed-forward side by
  * side; maps of queries, keys and values alternate head by head. */
-#include "model_type.h"
+#include "variants/model/import/model_type.h"
 
 #define QKV(name, nth)                                                                             \
     {                                                                                              \

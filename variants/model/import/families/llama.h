@@ -3,8 +3,8 @@
  * What the families after llama share with it. */
 #pragma once
 
-#include "model_type.h"
 #include "variants/model/config/choices.h"
+#include "variants/model/import/model_type.h"
 
 /* clang-format off */
 #define LLAMA_ATTENTION                                                                            \
