@@ -159,14 +159,10 @@ Test(options, environment_is_between_preset_and_user)
     struct options o;
 
     forget_settings();
-    setenv("BENCH_MAX_TIME", "1", 1);
-    setenv("BENCH_SEQ", "32,64", 1);
-    setenv("BENCH_MIN_SAMPLES", "7", 1);
-    setenv("BENCH_STRICT", "1", 1);
-    setenv("BENCH_NO_CHECK", "0", 1);
-    setenv("BENCH_SAME_LENGTH", "yes", 1);
-    setenv("BENCH_HEADS", "", 1);
-    setenv("BENCH_VERSION", "12", 1);
+    EACH_TEXT (setting, "BENCH_MAX_TIME=1", "BENCH_SEQ=32,64", "BENCH_MIN_SAMPLES=7",
+               "BENCH_STRICT=1", "BENCH_NO_CHECK=0", "BENCH_SAME_LENGTH=yes",
+               "BENCH_HEADS=", "BENCH_VERSION=12")
+        putenv((char *)setting);
     must_parse(&o, "--min-samples 9 --seq 16");
     cr_expect(o.max_time_s == 1 && o.min_samples == 9 && o.strict && o.check);
     cr_expect(o.chosen[CHOICE_same_length].n == 1 && o.heads == 8 && !o.version);

@@ -59,6 +59,21 @@ static inline bool text_is(const char *const x[2]) { return strcmp(x[0], x[1]) =
 /* {got, want}, each: texts. */
 #define TEXTS(...) COMPARED_TEXTS("", #__VA_ARGS__, __VA_ARGS__)
 
+/* {call, text}, each: texts that functions return in a struct of this type, as its member s. */
+#define TEXTS_IN(type, ...)                                                                        \
+    do {                                                                                           \
+        const struct {                                                                             \
+            type is;                                                                               \
+            const char *text;                                                                      \
+        } is_[] = {__VA_ARGS__};                                                                   \
+        for (size_t i_ = 0; i_ < sizeof(is_) / sizeof(*is_); i_++) {                               \
+            int length_;                                                                           \
+            const char *const name_ = compared_name(#__VA_ARGS__, i_, &length_);                   \
+            cr_expect_str_eq(is_[i_].is.s, is_[i_].text, "%.*s is \"%s\", not \"%s\"", length_,    \
+                             name_, is_[i_].is.s, is_[i_].text);                                   \
+        }                                                                                          \
+    } while (0)
+
 /* The head of a loop: `text` is each of these texts. */
 #define EACH_TEXT(text, ...)                                                                       \
     for (const char *const *text##_at = (const char *const[]){__VA_ARGS__, NULL}, *text;           \
