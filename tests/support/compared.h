@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of comparisons. A failure names the one that is wrong, what it is and what it should be. And lists of
- * texts that a test tries one after the other. */
+ * Rows of comparisons. A failure names the one that is wrong, what it is and what it should be. And
+ * lists of texts that a test tries one after the other. */
 #pragma once
 
 #include <criterion/criterion.h>
