@@ -184,15 +184,9 @@ bool file_key(const char *path, const char *key, char *buf, size_t size)
 
 enum status file_sync_dir(const char *dir, struct err *e)
 {
-    enum status st = OK;
-    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return file_fail(e, "open", dir, errno);
-    /* Some network file systems cannot fsync folders and return EINVAL. */
-    if (fsync(fd) != 0 && errno != EINVAL)
-        st = file_fail(e, "sync", dir, errno);
-    close(fd);
-    return st;
+    const int why = folder_sync(dir);
+
+    return why ? file_fail(e, "sync", dir, why) : OK;
 }
 
 enum status file_sync_parent(const char *path, struct err *e)

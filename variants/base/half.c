@@ -42,18 +42,15 @@ int half_create(char **half, const char *path)
     return fd;
 }
 
-/* Make a rename in the folder of `path` durable. 0 or an errno. */
-static int sync_folder_of(const char *path)
+int folder_sync(const char *dir)
 {
-    char *copy = strdup(path);
-    const int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int why = fd < 0 || fsync(fd) != 0 ? errno : 0;
 
     if (why == EINVAL) /* some file systems cannot sync a folder */
         why = 0;
     if (fd >= 0)
         close(fd);
-    free(copy);
     return why;
 }
 
@@ -79,10 +76,12 @@ int half_write(const char *path, bool (*put)(FILE *f, const void *arg), const vo
 
     if (why == 0 && rename(half, path) != 0)
         why = errno;
+    char *const copy = strdup(path);
     if (why == 0)
-        why = sync_folder_of(path);
+        why = copy ? folder_sync(dirname(copy)) : ENOMEM;
     else if (half)
         unlink(half);
+    free(copy);
     free(half);
     return why;
 }

@@ -18,3 +18,6 @@ int half_write(const char *path, bool (*put)(FILE *f, const void *arg), const vo
 /* Remove the halves of `path`, which killed processes left: only for whom alone may write it. 0 or an
  * errno. */
 int half_clear(const char *path);
+
+/* Make changes to the names in a folder durable. 0 or an errno. */
+int folder_sync(const char *dir);

@@ -140,3 +140,17 @@ extern const struct tensor_row llama_tensors[];
 extern const struct key_row llama_keys[];
 extern const struct act_name llama_acts[];
 extern const struct rotary llama_rotary; /* of whole heads */
+
+struct longrope {
+    const json_t *how;  /* the object that describes it */
+    const char *name;   /* of that */
+    int pairs;          /* of a head that are rotated */
+    int usual_original; /* tokens of the training where no key says it, 0 = the context */
+};
+
+/* Say both lists, and what cosines and sines are multiplied by; refuse what contradicts itself. */
+void import_put_longrope(struct config_json *j, const struct longrope *l);
+
+/* A number of that object, `absent` without the key. */
+double import_number_in(struct config_json *j, const json_t *object, const char *name,
+                        const char *key, double absent, double least, double most);

@@ -2,7 +2,7 @@
  *
  * LongRoPE of published models (Ding et al. 2024, arXiv:2402.13753): a divisor for the frequency of
  * each pair, in two lists, for texts up to the length of the training and beyond. */
-#include "longrope.h"
+#include "llama.h"
 
 #define SHORT "short_factor"
 #define LONG "long_factor"

@@ -5,7 +5,6 @@
  * in one object rope_parameters. Where both stand, the versions take different ones: they must say
  * the same. */
 #include "llama.h"
-#include "longrope.h"
 
 #define OLD "rope_scaling"
 #define NEW "rope_parameters"
