@@ -67,7 +67,7 @@ void AT_ISA(softmax)(const struct softmax *o)
 /* ---- norm --------------------------------------------------------------------------------- */
 
 /* y = x + add; returns the sum, or that of the squares. */
-static float sum_row(float *y, const float *x, const float *add, int n, bool squares)
+VEC_INLINE float sum_row(float *y, const float *x, const float *add, int n, bool squares)
 {
     vf sum = v0();
 
