@@ -455,9 +455,8 @@ static bool put_all(FILE *f, const void *arg)
 {
     const struct again *const a = arg;
     const struct safetensors *const s = a->like;
-    const size_t before = s->listed;
-    bool ok = put(f, s->map, before, before) &&
-              put(f, a->list, a->n, round_up(before + a->n, s->alignment) - before);
+    bool ok = put(f, s->map, s->listed, s->listed) &&
+              put(f, a->list, a->n, round_up(s->listed + a->n, s->alignment) - s->listed);
 
     for (int i = 0; ok && i < s->n_tensors; i++)
         ok = put(f, a->tensors[i].data, a->tensors[i].bytes,

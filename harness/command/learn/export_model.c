@@ -26,13 +26,17 @@ static bool goes_along(const char *name)
 }
 
 /* The type in which programs load the weights; the sum of an index would be of the former types. */
-static enum status copy_edited(const char *from, const char *to, bool is_index, struct err *e)
+static enum status copy_edited(const char *to, const char *from, const char *name, bool is_index,
+                               struct err *e)
 {
     static const char *const types[] = {"dtype", "torch_dtype"};
     enum { MOST = 1 << 26 };
+    char old[FILE_PATH], new[FILE_PATH];
     json_t *all;
 
-    TRY(import_json(&all, from, from, MOST, e));
+    TRY(file_join(old, from, name, e));
+    TRY(file_join(new, to, name, e));
+    TRY(import_json(&all, old, old, MOST, e));
     json_t *const text = json_object_get(all, "text_config");
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
         for (int k = 0; k < 2; k++)
@@ -42,8 +46,8 @@ static enum status copy_edited(const char *from, const char *to, bool is_index, 
         json_object_del(json_object_get(all, "metadata"), "total_size");
     char *const written = json_write(all, JSON_INDENT(2));
     const enum status st = written
-                               ? file_replace(to, written, strlen(written), e)
-                               : fail(e, E_NOMEM, "cannot write %s: no memory  -> free some", to);
+                               ? file_replace(new, written, strlen(written), e)
+                               : fail(e, E_NOMEM, "cannot write %s: no memory  -> free some", new);
     free(written);
     json_decref(all);
     return st;
@@ -57,18 +61,12 @@ static enum status copy_beside(const char *from, const char *to, bool changed, s
     if (!d)
         return file_fail(e, "open", from, errno);
     for (const struct dirent *f; st == OK && (f = readdir(d));) {
-        char old[FILE_PATH], new[FILE_PATH];
         const bool is_index = text_ends(f->d_name, INDEX_END);
         if (!goes_along(f->d_name))
             continue;
-        st = file_join(old, from, f->d_name, e);
-        if (st == OK)
-            st = file_join(new, to, f->d_name, e);
-        if (st != OK)
-            break;
         st = changed && (is_index || strcmp(f->d_name, PUBLISHED_CONFIG) == 0)
-                 ? copy_edited(old, new, is_index, e)
-                 : file_copy(old, new, e);
+                 ? copy_edited(to, from, f->d_name, is_index, e)
+                 : file_copy_into(to, from, f->d_name, e);
     }
     closedir(d);
     return st;

@@ -7,8 +7,6 @@
 #include "shards.h"
 #include "variants/variant.h"
 
-struct tensor_row;
-
 struct published {
     char *path;
     struct config config;
