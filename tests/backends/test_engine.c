@@ -6,7 +6,6 @@
 #include "tests/support/open_engine.h"
 
 #include <dirent.h>
-#include <omp.h>
 
 /* OK, or the test is skipped because this machine or build lacks the backend. */
 static struct engine must_open(const char *name, const char *impl)

@@ -6,7 +6,6 @@
 #include "tests/support/kernel/by_weights.h"
 #include "tests/support/open_engine.h"
 #include "variants/backends/simd/simd.h"
-#include "variants/base/rng.h"
 
 #if !defined(__aarch64__)
 #include "tests/support/kernel/emulate_dot4_x86.h"

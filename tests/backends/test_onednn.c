@@ -10,7 +10,6 @@
 #endif
 
 #include <dirent.h>
-#include <omp.h>
 
 #if HAVE_ONEDNN
 

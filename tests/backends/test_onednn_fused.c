@@ -6,8 +6,6 @@
 #include "tests/support/kernel/by_weights.h"
 #include "tests/support/kernel/fenced.h"
 
-#include <omp.h>
-
 #if HAVE_ONEDNN
 
 /* ---- products with an epilogue ------------------------------------------------------------ */

@@ -7,8 +7,6 @@
 #include "variants/base/rng.h"
 #include "variants/base/safetensors.h"
 
-#include <float.h>
-
 static float of_bits(uint32_t bits)
 {
     float x;

@@ -5,9 +5,7 @@
 #include "tests/support/sanitized.h"
 #include "variants/base/json_text.h"
 
-#include <errno.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 Test(json_text, tells_wrong_text_from_right)
 {

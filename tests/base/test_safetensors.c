@@ -8,7 +8,6 @@
 #include <glob.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 TestSuite(safetensors, .init = folder_make, .fini = folder_remove);
 

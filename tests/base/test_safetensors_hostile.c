@@ -5,8 +5,6 @@
 #include "tests/support/tmp_folder.h"
 #include "variants/base/safetensors.h"
 
-#include <sys/stat.h>
-
 static const char name[] = "g.safetensors";
 static char path[FILE_PATH];
 

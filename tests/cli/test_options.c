@@ -8,8 +8,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <limits.h>
-
 static void must_parse(struct options *o, const char *line)
 {
     const enum status st = parse_words(o, line, &failure);

@@ -7,13 +7,11 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <time.h>
 
 TestSuite(faults, .init = folder_make, .fini = folder_remove, .timeout = 120);

@@ -6,7 +6,6 @@
 #include "tests/support/loaded.h"
 #include "tests/support/program.h"
 #include "tests/support/tiny_tokenizer.h"
-#include <sys/stat.h>
 
 TestSuite(generate, .init = folder_make, .fini = folder_remove, .timeout = 300);
 

@@ -8,8 +8,6 @@
 #include "tests/support/tiny_tokenizer.h"
 #include "tests/table/must_rows.h"
 
-#include <sys/stat.h>
-
 TestSuite(import, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 /* The logits of a few tokens, of weights narrowed to that type. */

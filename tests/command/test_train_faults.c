@@ -10,7 +10,6 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <sys/stat.h>
 
 #define IN "checkpoint_here" /* the folder whose calls count */
 #define LINE                                                                                       \

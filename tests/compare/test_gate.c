@@ -11,7 +11,6 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include <signal.h>
-#include <sys/stat.h>
 
 TestSuite(gate, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

@@ -6,7 +6,6 @@
 #include "tests/support/run_folder.h"
 
 #include <signal.h>
-#include <sys/stat.h>
 
 TestSuite(gnuplot, .init = folder_make, .fini = folder_remove, .timeout = 100);
 

@@ -4,7 +4,6 @@
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 #include "tests/support/words.h"
-#include <sys/stat.h>
 
 TestSuite(plot_files, .init = folder_make, .fini = folder_remove, .timeout = 100);
 

@@ -3,8 +3,6 @@
  * Figures of perplexity, training and changes: tables that are not of latencies. */
 #include "tests/support/figure_rows.h"
 
-#include <sys/stat.h>
-
 TestSuite(plot_tables, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 Test(plot_tables, perplexity_marks_what_nothing_beats)

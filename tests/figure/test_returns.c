@@ -4,8 +4,6 @@
  * weights. */
 #include "tests/support/figure_rows.h"
 
-#include <sys/stat.h>
-
 static void make_jobs(void)
 {
     folder_make();

@@ -3,8 +3,6 @@
  * Training curves of a study: a line a contender, by its name. */
 #include "tests/support/figure_rows.h"
 
-#include <sys/stat.h>
-
 TestSuite(plot_training, .init = folder_make, .fini = folder_remove, .timeout = 240);
 
 enum { STEPS = 3 };

@@ -4,14 +4,12 @@
 #include "harness/machine/env.h"
 
 #include "tests/support/failure.h"
-#include "variants/base/cpu.h"
 
 #include <ctype.h>
 #include <sched.h>
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
 #endif
-#include <unistd.h>
 
 static char *const parent[] = {"PATH=/bin",
                                "OPENBLAS_CORETYPE=Haswell",

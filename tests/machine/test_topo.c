@@ -4,9 +4,7 @@
 #include "harness/machine/topo.h"
 #include "tests/support/program.h"
 
-#include <omp.h>
 #include <sched.h>
-#include <unistd.h>
 
 enum { MOST = 256 };
 

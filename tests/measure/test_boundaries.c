@@ -2,7 +2,6 @@
  *
  * Rules of statistics at their thresholds: one before, at it, one after, and mirrored where they have two
  * sides. */
-#include "harness/measure/stats.h"
 #include "harness/measure/verdict.h"
 #include "tests/support/compared.h"
 

@@ -8,8 +8,6 @@
 #include "tests/support/failure.h"
 #include "tests/support/fake_child.h"
 
-#include <unistd.h>
-
 TestSuite(group, .timeout = 240);
 
 enum { MAX_CASES = 8 };

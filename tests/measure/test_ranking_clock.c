@@ -2,7 +2,6 @@
  *
  * Rankings agree with themselves, on a machine that is quiet, busy, or busy now and then: chosen
  * backends, order, ratios and times are of one clock, which tells the true order. */
-#include "harness/util/units.h"
 #include "tests/support/ranked.h"
 #include "variants/base/rng.h"
 

@@ -7,7 +7,6 @@
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
 #include "variants/model/sublayer/sublayer_compress.h"
-#include "variants/parts/mem.h"
 
 enum { B = 2, L = 5, V = 11, D = 12 };
 

@@ -6,8 +6,6 @@
 #include "variants/model/config/keys.h"
 #include "variants/parts/collab.h"
 
-#include <limits.h>
-
 static struct config of(const char *variant)
 {
     return config_default(variant_find(variant), 48, 3, 20, 90, 2, 256);

@@ -9,7 +9,6 @@
 #include "variants/model/lm/drive.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
-#include "variants/parts/parts.h"
 
 #include <inttypes.h>
 

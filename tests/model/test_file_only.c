@@ -5,7 +5,6 @@
 #include "variants/model/attention/around.h"
 #include "variants/model/config/keys.h"
 #include "variants/parts/norm.h"
-#include "variants/parts/parts.h"
 
 #include <criterion/criterion.h>
 

@@ -5,16 +5,13 @@
 #include "tests/support/command_line.h"
 #include "tests/support/each.h"
 #include "tests/support/sanitized.h"
-#include "variants/parts/parts.h"
 #include "variants/registry_check.h"
-#include "variants/steps/mix.h"
 
 #include "harness/worker/job.h"
 #include "tests/support/failure.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 TestSuite(registry, .timeout = 240);
 

@@ -7,7 +7,6 @@
 #include "tests/support/alone.h"
 #include "tests/support/in_double.h"
 #include "tests/support/kernel/simd.h"
-#include "variants/parts/parts.h"
 
 enum { D = 8, H = 4, HKV = 2, DH = 3, F = 8, T = 13, Q = H * DH, KV = HKV * DH };
 

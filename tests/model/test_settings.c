@@ -5,7 +5,6 @@
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
 #include "tests/support/setting_tries.h"
-#include "variants/parts/parts.h"
 
 TestSuite(settings, .timeout = 300);
 

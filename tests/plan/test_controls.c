@@ -7,7 +7,6 @@
 #include "variants/model/attention/around.h"
 #include "variants/model/config/control.h"
 #include "variants/model/config/keys.h"
-#include "variants/parts/parts.h"
 
 enum { FIELD_TEXT = 512 };
 

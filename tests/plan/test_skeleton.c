@@ -6,7 +6,6 @@
 #include "tests/support/program.h"
 #include "variants/model/config/control.h"
 #include "variants/model/config/skeleton.h"
-#include "variants/parts/parts.h"
 
 TestSuite(skeleton, .timeout = 120);
 

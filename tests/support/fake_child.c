@@ -6,7 +6,6 @@
 #include "harness/worker/report.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 struct fake {
     struct protocol t;

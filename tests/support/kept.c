@@ -3,8 +3,6 @@
  * See kept.h, failure.h for the one error, and tmp_folder.h for the one folder. */
 #include "tmp_folder.h"
 
-#include <stdarg.h>
-
 struct err failure;
 char folder[64];
 

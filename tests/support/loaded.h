@@ -6,7 +6,6 @@
 
 #include "failure.h"
 #include "variants/model/import/weights.h"
-#include "variants/model/lm/lm.h"
 
 /* The tensors of a file. */
 static inline struct safetensors tensors_of(const char *path)

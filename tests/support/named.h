@@ -6,7 +6,6 @@
 #include "variants/parts/params.h"
 
 #include <criterion/criterion.h>
-#include <stdarg.h>
 
 __attribute__((format(printf, 2, 3))) static inline float *data_of(const struct params *p,
                                                                    const char *fmt, ...)

@@ -5,7 +5,6 @@
 
 #include "command_line.h"
 #include "failure.h"
-#include "harness/learn/train/train.h"
 
 enum { LINE = 4 * FILE_PATH };
 

@@ -5,7 +5,6 @@
 #include "tmp_folder.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>

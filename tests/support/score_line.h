@@ -9,7 +9,6 @@
 #include "harness/util/fileio.h"
 
 #include <criterion/criterion.h>
-#include <stdarg.h>
 
 /* The options of bench eval in one thread; --count takes 32 for the context of the model. */
 __attribute__((format(printf, 3, 4))) static inline enum status

@@ -8,7 +8,6 @@
 #include "failure.h"
 
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 extern char folder[64];
 

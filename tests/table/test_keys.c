@@ -3,7 +3,6 @@
  * Which rows are the same case: every column counts but those of who measured, when and how it
  * went; and what is ambiguous matches nothing. */
 #include "harness/table/keys.h"
-#include "harness/util/suggest.h"
 
 #include <criterion/criterion.h>
 

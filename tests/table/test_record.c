@@ -9,7 +9,6 @@
 #include "tests/support/run_folder.h"
 #include "variants/base/printable.h"
 
-#include <float.h>
 #include <locale.h>
 
 TestSuite(record, .init = folder_make, .fini = folder_remove, .timeout = 240);

@@ -6,10 +6,8 @@
 #include "tests/support/sample_rows.h"
 #include "tests/support/tmp_folder.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 static const time_t started = 1795240862; /* 2026-11-21T06:01:02Z */

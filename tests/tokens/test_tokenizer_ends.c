@@ -3,8 +3,6 @@
  * Which tokens end a text, by the files of a model and of its tokenizer. */
 #include "tests/support/tiny_tokenizer.h"
 
-#include <sys/stat.h>
-
 TestSuite(tokenizer_ends, .init = folder_make, .fini = folder_remove);
 
 static void put_or_remove(const char *name, const char *text)

@@ -4,7 +4,6 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 TestSuite(fileio, .timeout = 240);
 

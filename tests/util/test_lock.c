@@ -7,7 +7,6 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 TestSuite(lock, .init = folder_make, .fini = folder_remove, .timeout = 240);

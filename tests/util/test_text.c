@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Texts of unknown origin on a line of a table or a terminal. */
-#include "harness/util/text.h"
 #include "harness/util/text_table.h"
 #include "tests/support/kept.h"
 #include "tests/support/random_word.h"

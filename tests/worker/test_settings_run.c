@@ -6,7 +6,6 @@
 #include "tests/support/failure.h"
 #include "tests/support/setting_tries.h"
 #include "tests/support/words.h"
-#include "variants/parts/parts.h"
 
 enum { D = 32, H = 4, L = 160, V = 11 };
 

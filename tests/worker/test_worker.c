@@ -8,7 +8,6 @@
 #include "tests/support/failure.h"
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 TestSuite(serve, .timeout = 240);
 

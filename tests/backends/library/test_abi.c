@@ -5,8 +5,6 @@
 #include "tests/support/program.h"
 #include "variants/backends/library/inner.h"
 
-#include <unistd.h>
-
 TestSuite(library_abi, .timeout = 240);
 
 /* `line` with the library in $LIB and its folder in $SRC, or a test that is skipped. */

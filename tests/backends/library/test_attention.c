@@ -4,10 +4,8 @@
 #include "tests/support/kernel/library.h"
 #include "variants/base/rng.h"
 
-#include <limits.h>
 #include <omp.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 TestSuite(library_attention, .timeout = 120);
 

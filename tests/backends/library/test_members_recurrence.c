@@ -5,8 +5,6 @@
  * without a row fails. Two sequences, rows and heads with gaps. */
 #include "tests/support/kernel/library_members.h"
 
-#include <limits.h>
-
 TestSuite(library_members_recurrence, .timeout = 240);
 
 enum { B = 2, L = 6, M = 3, T = L + M, H = 4, HS = 2, DK = 3, DV = 5, INPUTS = 20, SIZE = 4096 };

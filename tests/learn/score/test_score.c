@@ -7,7 +7,6 @@
 #include "harness/learn/source/window_sums.h"
 
 #include "tests/support/failure.h"
-#include "variants/base/rng.h"
 
 enum { MOST = 128 };
 

@@ -3,7 +3,6 @@
  * What a segment sees of those before it, asked of every causal variant and of published models through
  * the trainer and the scorer: nothing with --mem 0; with a memory what is within its reach, and no more. */
 #include "harness/learn/score/losses.h"
-#include "harness/learn/train/train.h"
 #include "tests/support/model.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/published_folder.h"

@@ -5,7 +5,6 @@
 #include "tests/support/tmp_folder.h"
 
 #include <inttypes.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 TestSuite(corpus, .init = folder_make, .fini = folder_remove);

@@ -4,7 +4,6 @@
  * closed forms and simulation, and policies that see only what an agent sees. */
 #include "harness/learn/task/task.h"
 #include "tests/support/failure.h"
-#include "variants/base/rng.h"
 
 static struct task parsed(const char *text)
 {

@@ -2,7 +2,6 @@
  *
  * Encoders and decoders: pairs of a generated text, training to their floor, files that go on to the
  * same bits, and scores of checkpoints. */
-#include "harness/learn/train/train.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/score_line.h"
