@@ -98,7 +98,7 @@ drives=$(sed -nE 's/^const struct drive drive_([a-z]+) = .*/\1/p' variants/model
 
 # base.h has what nearly every file needs of the C library; these headers lead to it.
 say < <(grep -lE '^#include "(variants/(base/base|parts/[a-z_]+|variant|backends/backend)|harness/(util/(fileio|grow|text)|table/run|plan/plan))\.h"' \
-    "${files[@]}" | xargs -r grep -nHE '^#include <(math|stdbool|stddef|stdint|stdio|stdlib|string)\.h>' |
+    "${files[@]}" | xargs -r grep -nHE '^#include <(float|limits|math|stdarg|stdbool|stddef|stdint|stdio|stdlib|string)\.h>' |
     grep -v '/dropout\.h:' | sed -E 's/^([^:]*:[0-9]+):.*/\1: base.h includes it already  -> leave it out/')
 
 # Messages say what a thing is not, in the usual order.
