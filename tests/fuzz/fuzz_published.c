@@ -3,8 +3,8 @@
  * libFuzzer target (clang -fsanitize=fuzzer): any bytes as a published model: config.json, the
  * index and a file of weights, with zero bytes between them. */
 #include "structure.h"
-#include "variants/model/import/published.h"
 #include "variants/model/import/opened.h"
+#include "variants/model/import/published.h"
 
 #include <unistd.h>
 
