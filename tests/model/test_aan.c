@@ -5,11 +5,12 @@
  * forgetting and cost are those of all states: test_state.c. */
 #include "tests/support/bound_layer.h"
 
-enum { B = 2, L = 9, D = 10, F = 13 };
+/* Rows are wider than the columns that are summed together. */
+enum { B = 2, L = 9, D = 66, F = 13 };
 
 static void open_bound(struct bound *t, const char *backend, int threads)
 {
-    bound_open(t, config_default(variant_find("aan"), D, 2, 5, F, 1, 9), backend, threads, B, L,
+    bound_open(t, config_default(variant_find("aan"), D, 2, D / 2, F, 1, 9), backend, threads, B, L,
                0.5f);
     for (int e = 0; e < F; e++) /* half of the units are off, none near its corner */
         ((float *)params_find(&t->l.p, "aan.ff.1.bias")->data)[e] = e % 2 ? -4 : 4;

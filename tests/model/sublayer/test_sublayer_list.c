@@ -38,6 +38,10 @@ Test(sublayer_list, tensors_have_their_names)
     list_tensors(&c, text, sizeof(text));
     cr_expect_str_eq(text, ATTN("layers.0.") LN("layers.0.ln0") LN("layers.0.ln1")
                                LN("layers.0.ln2") FF("layers.0.ff0.") " " FF("layers.0.ff."));
+    c.gate = &gate_output; /* of each sub-layer, by its place from 1 */
+    list_tensors(&c, text, sizeof(text));
+    HAS(text, "layers.0.gate1.", "layers.0.gate2.", "layers.0.gate3.");
+    c.gate = NULL;
     c.wiring = WIRING_PRE;
     strcpy(c.order, "fs");
     list_tensors(&c, text, sizeof(text));
