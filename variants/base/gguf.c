@@ -6,6 +6,8 @@
 
 #include "half.h"
 
+#include <endian.h>
+
 enum {
     MAGIC_BYTES = 4,
     VERSION_FIRST = 2,
@@ -410,12 +412,6 @@ struct again {
     size_t n; /* bytes of the list */
 };
 
-static void put_number(unsigned char *to, uint64_t x, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        to[i] = (unsigned char)(x >> 8 * i);
-}
-
 /* Entries keep their lengths. */
 static void make_list(struct again *a)
 {
@@ -436,8 +432,8 @@ static void make_list(struct again *a)
         read_tensor(&r, &ignored);
         unsigned char *const end = a->list + (r.at - s->listed);
         if (t->dtype == DTYPE_F32)
-            put_number(end - 12, 0, 4);
-        put_number(end - 8, offset, 8);
+            memset(end - 12, 0, 4); /* its number in `types` */
+        memcpy(end - 8, &(uint64_t){htole64(offset)}, 8);
         offset += round_up(t->bytes, s->alignment);
     }
 }

@@ -56,12 +56,11 @@ static float published_number(const struct published *p, const struct tensor_row
 static enum status put_numbers(float *numbers, const struct published *p, const struct piece *to,
                                const size_t *places, struct err *e)
 {
-    for (size_t i = 0; i < to->w.n; i++) {
+    for (size_t i = 0; i < to->w.n; i++)
         if (places[i])
             numbers[places[i] - 1] = published_number(p, to->row, to->w.data[i]);
         else if (to->w.data[i] != 0)
             return no_form(p, to, "its rank is lower than the model's", e);
-    }
     return OK;
 }
 
@@ -83,7 +82,9 @@ static enum status put_piece(struct changes *c, const struct published *p, const
         c->changed++;
     }
     size_t *const places = malloc(to->w.n * sizeof(*places));
-    enum status st = places ? find_places(places, p, to, at->t, e) : no_memory(p, e);
+    if (!places)
+        return no_memory(p, e);
+    enum status st = find_places(places, p, to, at->t, e);
     if (st == OK)
         st = put_numbers(*numbers, p, to, places, e);
     free(places);
@@ -96,7 +97,9 @@ static enum status put(struct changes *c, const struct published *p, const struc
     struct param before = *w;
 
     before.data = malloc(w->n * sizeof(*before.data));
-    enum status st = before.data ? published_load_one(p, &before, e) : no_memory(p, e);
+    if (!before.data)
+        return no_memory(p, e);
+    enum status st = published_load_one(p, &before, e);
     const bool same = st == OK && memcmp(before.data, w->data, w->n * sizeof(*w->data)) == 0;
     free(before.data);
     for (int nth = 0, of = 1; st == OK && !same && nth < of; nth++) {

@@ -74,7 +74,7 @@ static struct names in_layer(int l, char letter)
 /* The r-th LocalRNN of layer l. */
 static struct names rnn_in_layer(int l, int r)
 {
-    char inner[16], which[16];
+    char inner[24], which[16];
 
     snprintf(inner, sizeof(inner), "rnn.%d.", r);
     snprintf(which, sizeof(which), "r.%d", r);
