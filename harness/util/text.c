@@ -139,13 +139,16 @@ void text_vline(FILE *f, const char *fmt, va_list ap)
 {
     enum { INDENT = 2 };
     char *text;
-    struct bytes safe;
-    FILE *const escaped = bytes_begin(&safe);
+    struct bytes safe, filled;
+    FILE *out = bytes_begin(&safe);
 
     NEED(vasprintf(&text, fmt, ap) >= 0);
-    text_print(escaped, text);
-    bytes_end(escaped, &safe);
-    text_fill(f, safe.data, 0, INDENT, terminal_width(fileno(f)));
+    text_print(out, text);
+    bytes_end(out, &safe);
+    out = bytes_begin(&filled);
+    text_fill(out, safe.data, 0, INDENT, terminal_width(fileno(f)));
+    fputs(bytes_end(out, &filled), f); /* at once: other processes write there, too */
+    free(filled.data);
     free(safe.data);
     free(text);
 }

@@ -25,7 +25,6 @@ enum status cmd_export(struct options *opt, int *code, struct err *e)
     TRY(check_options(opt, model, e));
     if (model)
         return export_model(opt, e);
-
     struct run run;
     char dir[FILE_PATH];
     enum status st = opt->words.n > 0 ? baseline_or_run(dir, opt, opt->words.v[0], e)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A published model with other numbers: its files as they were published, with those of a model of
- * ours in the places that its rows name. What nothing changed keeps its bits and its type, what was
- * changed is F32. */
+ * A published model with other numbers: its files as they were, with those of a model of ours in the
+ * places that its rows name. What was changed is F32, all else keeps its bits and its type. */
 #pragma once
 
 #include "opened.h"
