@@ -299,7 +299,8 @@ static void judge_again(struct sweep *w, struct result *res, const struct roofli
     if (peaks_of(w, p->threads, PEAK_TIME_S, &now, &(struct err){""}) != OK || now.busy > 0)
         return;
     *p = now;
-    env_row_peaks(&w->s.env, p);
+    if (p == &w->peaks[w->n_peaks - 1]) /* those of env.csv */
+        env_row_peaks(&w->s.env, p);
     res->status = ROW_OK;
     remarks_print(res->detail, sizeof(res->detail), res->remarks);
     result_judge(res, y);

@@ -12,8 +12,6 @@
 
 #include <dirent.h>
 
-#define INDEX_END ".index.json"
-
 /* Files beside the weights: of tokenizers, of config and of templates. */
 static bool goes_along(const char *name)
 {
@@ -61,7 +59,7 @@ static enum status copy_beside(const char *from, const char *to, bool changed, s
     if (!d)
         return file_fail(e, "open", from, errno);
     for (const struct dirent *f; st == OK && (f = readdir(d));) {
-        const bool is_index = text_ends(f->d_name, INDEX_END);
+        const bool is_index = text_ends(f->d_name, ".index.json");
         if (!goes_along(f->d_name))
             continue;
         st = changed && (is_index || strcmp(f->d_name, PUBLISHED_CONFIG) == 0)
