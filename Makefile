@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # `make help` lists the targets. New .c files are picked up by the wildcards; a file name
-# that ends in _avx2, _avx512, _avx512_bf16 or _neon names the instructions of that file, NAME.isa.c is compiled for
-# each level with whole kernels (ISAS), products of int8 also for what multiplies four of them (DOT4); no other file
+# that ends in _avx2, _avx512, _avx512_bf16, _amx_bf16 or _neon names the instructions of that file, NAME.isa.c is compiled for
+# each level with whole kernels (ISAS), products of int8 also for what multiplies four of them (DOT4), of bf16 for what multiplies pairs (PAIRS); no other file
 # uses such instructions.
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, thread,
@@ -24,10 +24,11 @@ ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 ifeq ($(ARCH),aarch64)
 ISAS := neon
 DOT4 := neon_dot
-SKIP := %_x86.c %_avx2.c %_avx512.c %_avx512_bf16.c
+SKIP := %_x86.c %_avx2.c %_avx512.c %_bf16.c %_bf16.isa.c
 else
 ISAS := avx2 avx512
-DOT4 := avx_vnni avx512_vnni
+DOT4 := avx_vnni avx512_vnni amx_int8
+PAIRS := avx512_bf16 amx_bf16
 SKIP := %_arm64.c %_neon.c
 endif
 BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))$(SYSROOT:%=-$(ARCH))
@@ -145,8 +146,8 @@ SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
 SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.isa.c,$(SRC))) \
-    $(foreach i,$(ISAS),$(patsubst %.isa.c,$(BUILD)/%.$i.o,$(filter %.isa.c,$(SRC)))) \
-    $(DOT4:%=$(BUILD)/variants/backends/simd/gemm_int8.%.o)
+    $(foreach i,$(ISAS),$(patsubst %.isa.c,$(BUILD)/%.$i.o,$(filter-out %_bf16.isa.c,$(filter %.isa.c,$(SRC))))) \
+    $(DOT4:%=$(BUILD)/variants/backends/simd/gemm_int8.%.o) $(PAIRS:%=$(BUILD)/variants/backends/simd/gemm_bf16.%.o)
 PRELOAD := $(patsubst tests/preload/%.c,$(BIN)/%.so,$(call sources,tests/preload))
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 # WITHOUT: folders of tests that are not compiled.
@@ -214,9 +215,11 @@ $(BUILD)/fuzz_library_%: $(BUILD)/tests/fuzz/fuzz_library_%.o $(INTERFACE) $(BIN
 $(BUILD)/%_avx2.o $(BUILD)/%.avx2.o $(BUILD)/%_avx2.tidy $(BUILD)/%.avx2.tidy: private ISA := -DISA=avx2 -DVEC_AVX2 -mavx2 -mfma $(KERNEL_$(MODE))
 $(BUILD)/%_avx512.o $(BUILD)/%.avx512.o $(BUILD)/%_avx512.tidy $(BUILD)/%.avx512.tidy: private ISA := -DISA=avx512 -DVEC_AVX512 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/%_neon.o $(BUILD)/%.neon.o $(BUILD)/%_neon.tidy $(BUILD)/%.neon.tidy: private ISA := -DISA=neon -DVEC_NEON $(KERNEL_$(MODE))
-$(BUILD)/%_avx512_bf16.o $(BUILD)/%_avx512_bf16.tidy: private ISA := -mavx512bf16 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_avx512_bf16.o $(BUILD)/%.avx512_bf16.o $(BUILD)/%_avx512_bf16.tidy $(BUILD)/%.avx512_bf16.tidy: private ISA := -DISA=avx512_bf16 -mavx512bf16 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_amx_bf16.o $(BUILD)/%.amx_bf16.o $(BUILD)/%_amx_bf16.tidy $(BUILD)/%.amx_bf16.tidy: private ISA := -DISA=amx_bf16 -DVEC_AMX_BF16 -mamx-tile -mamx-bf16 -mavx512bf16 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/%.avx_vnni.o $(BUILD)/%.avx_vnni.tidy: private ISA := -DISA=avx_vnni -DVEC_AVX2 -DVEC_DOT4 -mavxvnni -mavx2 -mfma $(KERNEL_$(MODE))
 $(BUILD)/%.avx512_vnni.o $(BUILD)/%.avx512_vnni.tidy: private ISA := -DISA=avx512_vnni -DVEC_AVX512 -DVEC_DOT4 -mavx512vnni -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
+$(BUILD)/%.amx_int8.o $(BUILD)/%.amx_int8.tidy: private ISA := -DISA=amx_int8 -DVEC_AVX512 -DVEC_DOT4 -DVEC_AMX_INT8 -mamx-tile -mamx-int8 -mavx512vnni -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/%.neon_dot.o $(BUILD)/%.neon_dot.tidy: private ISA := -DISA=neon_dot -DVEC_NEON -DVEC_DOT4 -march=armv8.2-a+dotprod $(KERNEL_$(MODE))
 $(KERNELS): private SHARED := -fPIC -fvisibility=hidden
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
@@ -237,7 +240,7 @@ $(BUILD)/%.$1.tidy: %.isa.c $(BUILD)/%.$1.o .clang-tidy
 	@touch $$@
 endef
 compile = $(CC) $(FLAGS) $(FRAMES) $(SHARED) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
-$(foreach i,$(ISAS) $(DOT4),$(eval $(call ISA_OBJECTS,$i)))
+$(foreach i,$(ISAS) $(DOT4) $(PAIRS),$(eval $(call ISA_OBJECTS,$i)))
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 	@mkdir -p $(@D)
 	$(call show,$(count)cc $<)$(compile)

@@ -81,6 +81,7 @@ void roofline_ceilings(struct plot *p, const struct plot_data *d)
         {"avx2", "peak_flop_per_s_avx2", KIND_FLOPS},
         {"avx512", "peak_flop_per_s_avx512", KIND_FLOPS},
         {"avx512_bf16", "peak_flop_per_s_bf16", KIND_FLOPS},
+        {"amx_bf16", "peak_flop_per_s_amx_bf16", KIND_FLOPS},
         {"neon", "peak_flop_per_s_neon", KIND_FLOPS},
         {"L1", "read_byte_per_s_l1", KIND_BANDWIDTH},
         {"L2", "read_byte_per_s_l2", KIND_BANDWIDTH},

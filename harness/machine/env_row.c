@@ -35,6 +35,7 @@ static double *peak_column(struct env_row *row, enum isa isa)
     } columns[] = {{"avx2", &row->peak_flop_per_s_avx2},
                    {"avx512", &row->peak_flop_per_s_avx512},
                    {"avx512_bf16", &row->peak_flop_per_s_bf16},
+                   {"amx_bf16", &row->peak_flop_per_s_amx_bf16},
                    {"neon", &row->peak_flop_per_s_neon}};
 
     for (size_t i = 0; i < ARRAY_LEN(columns); i++)

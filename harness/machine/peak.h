@@ -10,7 +10,7 @@
 
 struct peaks {
     int threads;
-    double flops[ISA_COUNT]; /* flop/s of all threads, of floats, at the level AVX512_BF16 of bf16;
+    double flops[ISA_COUNT]; /* flop/s of all threads, of floats, at levels of bf16 of these;
                               * 0 = not available or not allowed */
     double l1, l2, l3, dram; /* bytes/s read by all threads; 0 = no such level, or not measured */
     int busy; /* how many of these had every block preempted: they are of a busy machine, and no
@@ -36,7 +36,7 @@ double peaks_read_s(const struct peaks *p, const struct topo_facts *t, double by
 enum { PEAK_READ_STEP = 512 }; /* bytes; read() takes multiples of it */
 
 struct peak_loops {
-    double flop; /* per iteration of fma */
+    double flop, cycles; /* per iteration of fma: the least that is known of a CPU */
     /* Independent chains of multiply-adds, enough to hide the latency. Returns their result, 1 in
      * every lane, so that the compiler cannot remove them. */
     double (*fma)(uint64_t iterations);

@@ -73,5 +73,6 @@ _Static_assert(PEAK_READ_STEP % (N_STREAMS * sizeof(VI)) == 0, "read() loops ove
 
 #define PEAK_LOOPS                                                                                 \
     {                                                                                              \
-        .flop = (double)V_FLOP * N_CHAINS * LANES, .fma = fma_loop, .read = read_loop              \
+        .flop = (double)V_FLOP * N_CHAINS * LANES, .cycles = N_CHAINS / 2.0, .fma = fma_loop,      \
+        .read = read_loop                                                                          \
     }

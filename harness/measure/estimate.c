@@ -44,12 +44,11 @@ enum status speeds_measure(struct speeds *s, struct peaks *peaks, const struct c
 
 struct peaks peaks_assumed(int threads)
 {
-    const double chains = 14,
-                 hz = 3e9; /* an iteration of a loop of peak.h is a vector of each chain */
+    const double hz = 3e9;
     struct peaks p = {.threads = threads};
 
     for (int isa = 0; isa < ISA_COUNT; isa++)
-        p.flops[isa] = threads * hz * 2 * peak_loops[isa]->flop / chains;
+        p.flops[isa] = threads * hz * peak_loops[isa]->flop / peak_loops[isa]->cycles;
     return p;
 }
 

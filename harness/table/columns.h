@@ -334,7 +334,8 @@
       "options of the kernel's command line that change times; empty if it cannot be read")        \
     X(text, clock_source, "", "what the kernel's clock reads, such as tsc; empty if unknown")      \
     X(line, outside_kernels, "",                                                                   \
-      "kernels from outside: NAME@VERSION FILE xxh3=HASH;..., processes also empty=INSIDE,TRIP")
+      "kernels from outside: NAME@VERSION FILE xxh3=HASH;..., processes also empty=INSIDE,TRIP")   \
+    X(real, peak_flop_per_s_amx_bf16, "flop/s", "measured peak of bf16, tiles of AMX")
 
 /* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
 #define TRAIN_COLUMNS(X)                                                                           \

@@ -8,6 +8,7 @@
 #include "variants/backends/simd/simd.h"
 
 #if !defined(__aarch64__)
+#include "tests/support/kernel/emulate_amx_x86.h"
 #include "tests/support/kernel/emulate_dot4_x86.h"
 #endif
 
@@ -18,18 +19,18 @@ struct sizes {
 struct kernels {
     const char *name;
     enum isa level;
-    bool dot4;
+    bool dot4, tiles;
     void (*gemm)(const struct gemm *);
     size_t (*packed_floats)(const struct gemm *);
     void (*pack)(float *, const struct gemm *);
     size_t (*room)(void);
 };
 
-#define KERNELS(isa, at, has_dot4)                                                                 \
+#define KERNELS(isa, at, has_dot4, ...)                                                            \
     {                                                                                              \
         .name = #isa, .level = at, .dot4 = has_dot4, .gemm = gemm_int8_##isa,                      \
         .packed_floats = gemm_packed_floats_int8_##isa, .pack = gemm_pack_int8_##isa,              \
-        .room = gemm_room_int8_##isa                                                               \
+        .room = gemm_room_int8_##isa, __VA_ARGS__                                                  \
     }
 
 static const struct kernels kernels[] = {
@@ -41,6 +42,7 @@ static const struct kernels kernels[] = {
     KERNELS(avx_vnni, ISA_AVX2, true),
     KERNELS(avx512, ISA_AVX512, false),
     KERNELS(avx512_vnni, ISA_AVX512, true),
+    KERNELS(amx_int8, ISA_AVX512, true, .tiles = true),
 #endif
 };
 
@@ -48,12 +50,16 @@ static const struct kernels kernels[] = {
 static bool emulate(const struct kernels *k)
 {
 #if !defined(__aarch64__)
-    if (k->level == ISA_AVX2) {
+    if (k->level == ISA_AVX2)
         emulate_avx_vnni();
-        return true;
-    }
-#endif
+    else if (k->tiles && cpu_has_dot4_unmasked(ISA_AVX512))
+        emulate_amx();
+    else
+        return false;
+    return true;
+#else
     return false;
+#endif
 }
 
 /* Multiply-adds up to which an emulated instruction, of microseconds, takes little time. */
@@ -63,7 +69,8 @@ static bool can_run(const struct kernels *k, const struct sizes *s)
 {
     if (cpu_isa_unmasked() < k->level)
         return false;
-    if (!k->dot4 || cpu_has_dot4_unmasked(k->level))
+    if (k->tiles ? cpu_isa_unmasked() == ISA_COUNT - 1
+                 : !k->dot4 || cpu_has_dot4_unmasked(k->level))
         return true;
     return s->m * s->n * s->k <= EMULATED_MOST && emulate(k);
 }
@@ -238,6 +245,10 @@ Test(int8, instructions_are_named)
     expect_instruction("neon", ISA_NEON, "sdot", "smull");
 #else
     expect_instruction("avx2", ISA_AVX2, "vpdpbusd", "vpmaddwd");
-    expect_instruction("avx512", ISA_AVX512, "vpdpbusd", "vpmaddwd");
+    const bool tiles = cpu_isa_unmasked() == ISA_AMX_BF16;
+    expect_instruction("avx512", ISA_AVX512, tiles ? "tdpbsud+vpdpbusd" : "vpdpbusd", "vpmaddwd");
+    cpu_limit(ISA_AVX512_BF16);
+    if (tiles)
+        cr_expect_str_eq(open_engine("avx512", 1).int8_by(), "vpdpbusd");
 #endif
 }

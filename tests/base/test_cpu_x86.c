@@ -40,6 +40,6 @@ Test(cpu_x86, dot4_is_hidden_by_a_mask_of_its_level)
 Test(cpu_x86, levels_have_names)
 {
     TEXTS({isa_name[ISA_AVX2], "avx2"}, {isa_name[ISA_AVX512], "avx512"},
-          {isa_name[ISA_AVX512_BF16], "avx512_bf16"}, {isa_needs[ISA_AVX2], "avx2,fma"},
-          {isa_needs[ISA_AVX512], "avx512f,bw,vl,dq"});
+          {isa_name[ISA_AVX512_BF16], "avx512_bf16"}, {isa_name[ISA_AMX_BF16], "amx_bf16"},
+          {isa_needs[ISA_AVX2], "avx2,fma"}, {isa_needs[ISA_AVX512], "avx512f,bw,vl,dq"});
 }

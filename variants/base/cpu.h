@@ -17,8 +17,9 @@
 #define ISA_LIST(X)                                                                                \
     X(AVX2, avx2, "avx2,fma")                                                                      \
     X(AVX512, avx512, "avx512f,bw,vl,dq")                                                          \
-    X(AVX512_BF16, avx512_bf16, "avx512_bf16")
-#define ISA_BEST "avx512_bf16"
+    X(AVX512_BF16, avx512_bf16, "avx512_bf16")                                                     \
+    X(AMX_BF16, amx_bf16, "amx_tile,bf16,int8")
+#define ISA_BEST "amx_bf16"
 #define CPU_MEASURED true
 #endif
 

@@ -5,7 +5,25 @@
 #include "cpu.h"
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <xmmintrin.h>
+
+/* Bits 22, 24 and 25 of edx of leaf 7 (bf16, tiles, int8), and the kernel's leave, for this process, to hold tiles: without
+ * it the first instruction faults. Asked once: it is a call of the system. */
+static bool has_amx(void)
+{
+    enum { ASK_FOR = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+    static _Atomic int known;              /* 1 = no, 2 = yes */
+    unsigned a, b, c, d;
+
+    if (!known)
+        known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 0xd) == 0xd &&
+                        syscall(SYS_arch_prctl, ASK_FOR, TILES) == 0
+                    ? 2
+                    : 1;
+    return known == 2;
+}
 
 enum isa cpu_isa_unmasked(void)
 {
@@ -15,7 +33,9 @@ enum isa cpu_isa_unmasked(void)
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return ISA_AVX2;
-    return __builtin_cpu_supports("avx512bf16") ? ISA_AVX512_BF16 : ISA_AVX512;
+    if (!__builtin_cpu_supports("avx512bf16"))
+        return ISA_AVX512;
+    return has_amx() ? ISA_AMX_BF16 : ISA_AVX512_BF16;
 }
 
 /* AVX-VNNI is bit 4 of eax of leaf 7.1; not all compilers' functions know it. */

@@ -137,6 +137,8 @@ static enum isa core_isa(enum elem elem)
 #if defined(__aarch64__)
     return cpu_isa_unmasked();
 #else
+    if (elem == ELEM_BF16 && generates(dnnl_cpu_isa_avx512_core_amx))
+        return ISA_AMX_BF16;
     if (elem == ELEM_BF16 && generates(dnnl_cpu_isa_avx512_core_bf16))
         return ISA_AVX512_BF16;
     if (generates(dnnl_cpu_isa_avx512_core))

@@ -11,6 +11,7 @@
  * A lane of a vector holds PER_LANE numbers of k: one float, narrower numbers being widened; with
  * VEC_BF16, whose products are of bf16 alone, a pair; with VEC_INT8, whose products are of q8 with
  * q8, a pair, or with VEC_DOT4 four, and after each block of 32 its scale and shift. */
+#include "amx.h"
 #include "lanes.h"
 #include "narrow.h"
 #include "tile.h"
@@ -23,15 +24,20 @@
  * writes all of c, so it is long: KC, half of L2, where B lies packed in memory. What is packed
  * here, KB x NB, is read again for each block of A; it may be as large as L2, because its slivers
  * are streams. */
-#if defined(VEC_DOT4)
+#if defined(VEC_AMX_BF16)
+/* Two by two tiles of sums, in registers of their own. */
+enum { MR = 2 * SIDE, TILES = 4, MR_UNIT = SIDE };
+#elif defined(VEC_AMX_INT8)
+enum { MR = SIDE, TILES = 10, MR_UNIT = 1 };
+#elif defined(VEC_DOT4)
 /* Sums of a block besides: MR*NV more of them. */
-enum { MR = 6, TILES = 24 };
+enum { MR = 6, TILES = 24, MR_UNIT = 1 };
 #elif defined(VEC_INT8)
 /* Products and sums are two instructions, the first with a register of its own: a small tile leaves
  * its loads as much time. */
-enum { MR = 4, TILES = 16 };
+enum { MR = 4, TILES = 16, MR_UNIT = 1 };
 #else
-enum { MR = VEC_REGISTERS == 32 ? 14 : 6, TILES = VEC_REGISTERS == 32 ? 10 : 11 };
+enum { MR = VEC_REGISTERS == 32 ? 14 : 6, TILES = VEC_REGISTERS == 32 ? 10 : 11, MR_UNIT = 1 };
 #endif
 enum {
     NV = 2,
@@ -77,6 +83,7 @@ static void run_epilogue(const struct fused *f, int i0, int i1, int j0, int j1)
         gate_part(f->gate, i0, i1, j0, min_int(j1, f->gate->n));
 }
 
+#if !defined(VEC_AMX_BF16)
 /* c = beta c + alpha a b for one tile of k lanes: a packed [k][R], b packed [k][NR], `cols` columns
  * of c. On the way it fetches its part of c, evenly, and lines of `ahead`. */
 VEC_INLINE void gemm_tile(int R, int C, const struct gemm *g, int k, float beta, const float *a,
@@ -151,6 +158,7 @@ static void gemm_tile_any(int R, const struct gemm *g, int k, float beta, const 
     }
 #undef HEIGHT
 }
+#endif
 
 /* Row j of a narrow W. */
 static const void *narrow_row(const struct gemm *g, int j)
@@ -166,13 +174,16 @@ static int k_steps(int k, int most) { return max_int(1, (lanes_for(k) + most - 1
 /* First row of step s; whole lanes, whole blocks of q8. */
 static int k_from(const struct gemm *g, int s, int steps)
 {
-    const int unit = elem_in_blocks(g->elem) ? Q8_BLOCK : PER_LANE;
+    const int unit = elem_in_blocks(g->elem) || PER_BLOCK > 1 ? Q8_BLOCK : PER_LANE;
 
     return min_int(g->k, split_at((g->k + unit - 1) / unit, s, steps) * unit);
 }
 
 #if defined(VEC_BF16)
 #include "gemm_pairs.inc.c"
+#if defined(VEC_AMX_BF16)
+#include "gemm_amx.inc.c"
+#endif
 #elif defined(VEC_INT8)
 #include "gemm_int8.inc.c"
 #else
@@ -230,7 +241,9 @@ static struct walk walk_of(const struct gemm *g, int i0, int i1, int j0, int j1)
 /* First row of tile t. */
 static int tile_row(const struct walk *w, int t)
 {
-    return w->i0 + split_at(w->i1 - w->i0, t, w->tiles);
+    const int units = (w->i1 - w->i0 + MR_UNIT - 1) / MR_UNIT;
+
+    return min_int(w->i1, w->i0 + split_at(units, t, w->tiles) * MR_UNIT);
 }
 
 /* That of step s of the columns from j; the step after the last is the first of the next columns,
@@ -331,10 +344,13 @@ static void gemm_share(const struct fused *f, bool few, const struct split_gemm 
     const struct split_gemm_part p = split_gemm_part(s, t);
     struct room *const room = (struct room *)(void *)f->g->room + t;
 
-    if (few)
+    if (few) {
         gemm_few(f, room, p.j0, p.j1);
-    else
-        gemm_part(f, room, p.i0, p.i1, p.j0, p.j1);
+        return;
+    }
+    begin_tiles();
+    gemm_part(f, room, p.i0, p.i1, p.j0, p.j1);
+    end_tiles();
 }
 
 static void gemm_fused(const struct fused *f)

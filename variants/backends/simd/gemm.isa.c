@@ -4,10 +4,11 @@
 #include "gemm.inc.c"
 #include "simd.h"
 
-/* Products of rows of q8: by the instruction that multiplies four int8, where this CPU has it. */
+/* Products of rows of q8: by the instruction that multiplies four int8, where this CPU has it; in
+ * tiles, where it has these. */
 #if defined(VEC_AVX512)
 #define LEVEL ISA_AVX512
-#define DOT4(name) name##_avx512_vnni
+#define DOT4(name) (cpu_isa() < ISA_AMX_BF16 ? name##_avx512_vnni : name##_amx_int8)
 #elif defined(VEC_AVX2)
 #define LEVEL ISA_AVX2
 #define DOT4(name) name##_avx_vnni
@@ -66,6 +67,9 @@ const char *AT_ISA(int8_by)(void)
 #if defined(VEC_NEON)
     return cpu_has_dot4(LEVEL) ? "sdot" : "smull";
 #else
-    return cpu_has_dot4(LEVEL) ? "vpdpbusd" : "vpmaddwd";
+    if (!cpu_has_dot4(LEVEL))
+        return "vpmaddwd";
+    return LEVEL == ISA_AVX2 || cpu_isa() < ISA_AMX_BF16 ? "vpdpbusd"
+                                                         : "tdpbsud+vpdpbusd"; /* of few rows */
 #endif
 }

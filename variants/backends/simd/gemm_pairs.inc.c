@@ -23,8 +23,8 @@ static void pack_rows_across(float *dst, ptrdiff_t step, const float *src, ptrdi
 static void pack_rows_along(float *dst, ptrdiff_t step, const float *src, ptrdiff_t ld, int cols,
                             int k)
 {
-    for (int p = 0; p < k; p += 2) {
-        const vf lo = vld_upto(src + p * ld, cols, v0());
+    for (int p = 0; p < 2 * lanes_for(k); p += 2) {
+        const vf lo = p < k ? vld_upto(src + p * ld, cols, v0()) : v0();
         const vf hi = p + 1 < k ? vld_upto(src + (p + 1) * ld, cols, v0()) : v0();
         vst(dst + (ptrdiff_t)(p / 2) * step, vzip_pairs(vpairs(lo, hi)));
     }
@@ -60,6 +60,7 @@ static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
     }
 }
 
+#if !defined(VEC_AMX_BF16)
 /* Rows [i, i+R) of op(a), columns [p, p+k), rounded, into [lanes_for(k)][R]. */
 static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
 {
@@ -68,6 +69,7 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
     else
         pack_rows_across(dst, R, g->a + i * g->lda + p, g->lda, R, k);
 }
+#endif
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 

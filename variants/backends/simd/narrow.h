@@ -3,7 +3,7 @@
  * Narrower element types in vectors of floats: rounding and widening as variants/base/elem.h says,
  * bit for bit. Included after vec.h, once per instruction set. With VEC_BF16 (and VEC_AVX512),
  * pairs of bf16 lie in the lanes of vf, the first in the lower half, and are multiplied as such; no
- * arithmetic on floats touches them. */
+ * arithmetic on floats touches them. VEC_AMX_BF16 goes with it, for products alone. */
 #pragma once
 
 #include "vec.h"
@@ -12,7 +12,9 @@
  * pair of int16, whose blocks of 32 are PER_BLOCK lanes: the pairs, the scale, then of q4_1 the
  * shift, of rows the scaled sum that it multiplies. With VEC_DOT4 as well, four int8; rows have
  * after the scale what unsigned weights add to the sums, 8 times the sum of q4 and q4_1. */
-#if defined(VEC_BF16)
+#if defined(VEC_AMX_BF16)
+enum { PER_LANE = 2, PER_BLOCK = Q8_BLOCK / PER_LANE }; /* whole tiles */
+#elif defined(VEC_BF16)
 enum { PER_LANE = 2, PER_BLOCK = 1 };
 #elif defined(VEC_DOT4)
 enum { PER_LANE = 4, BLOCK_LANES = Q8_BLOCK / PER_LANE, PER_BLOCK = BLOCK_LANES + 2 };

@@ -56,21 +56,27 @@ SIMD_BACKEND(AVX512, avx512, "avx2", "hand-written kernels, 512-bit vectors");
 static const struct attn_impl *const attn_avx512_bf16[] = {
     &attn_fused_avx512_bf16, &attn_fused_avx512, &attn_composed, NULL};
 
-const struct backend backend_avx512_bf16 = {
-    .name = "avx512_bf16",
-    .about = "hand-written kernels, 512-bit vectors, products of bf16",
-    .inherits = "avx512",
-    .needs = ISA_AVX512_BF16,
-    .lacks = lacks_nothing,
-    .rounds = true,
-    .adds = ELEM_BF16,
-    .packed_floats = gemm_packed_floats_avx512,
-    .pack = gemm_pack_avx512,
-    .gemm_room = gemm_room_avx512_bf16,
-    .int8_by = int8_by_avx512,
-    .gemm_act = gemm_act_avx512_bf16,
-    .gemm_gate = gemm_gate_avx512_bf16,
-    .ops = {.gemm = gemm_avx512_bf16},
-    .attn = attn_avx512_bf16,
-};
+/* That of avx512 with other products of bf16. */
+#define BF16_BACKEND(ID, isa, attention, text)                                                     \
+    const struct backend backend_##isa = {                                                         \
+        .name = #isa,                                                                              \
+        .about = "hand-written kernels, 512-bit vectors, " text,                                   \
+        .inherits = "avx512",                                                                      \
+        .needs = ISA_##ID,                                                                         \
+        .lacks = lacks_nothing,                                                                    \
+        .rounds = true,                                                                            \
+        .adds = ELEM_BF16,                                                                         \
+        .packed_floats = gemm_packed_floats_avx512,                                                \
+        .pack = gemm_pack_avx512,                                                                  \
+        .gemm_room = gemm_room_##isa,                                                              \
+        .int8_by = int8_by_avx512,                                                                 \
+        .gemm_act = gemm_act_##isa,                                                                \
+        .gemm_gate = gemm_gate_##isa,                                                              \
+        .ops = {.gemm = gemm_##isa},                                                               \
+        .attn = attention,                                                                         \
+    }
+
+BF16_BACKEND(AVX512_BF16, avx512_bf16, attn_avx512_bf16, "products of bf16");
+/* CPUs with tiles multiply pairs in vectors at half the rate of floats. */
+BF16_BACKEND(AMX_BF16, amx_bf16, NULL, "products of bf16 in tiles");
 #endif

@@ -56,12 +56,16 @@ SIMD_FUNCTIONS(avx2)
 SIMD_FUNCTIONS(avx512)
 INT8_FUNCTIONS(avx_vnni)
 INT8_FUNCTIONS(avx512_vnni)
+INT8_FUNCTIONS(amx_int8)
 
 extern const struct attn_impl attn_fused_avx512_bf16;
 
 /* Products with weights of bf16 in pairs; others are those of gemm_avx512. */
-void gemm_avx512_bf16(const struct gemm *g);
-void gemm_act_avx512_bf16(const struct gemm *g, const struct act *epilogue);
-void gemm_gate_avx512_bf16(const struct gemm *g, const struct gate_op *gate);
-size_t gemm_room_avx512_bf16(void);
+#define BF16_FUNCTIONS(isa)                                                                        \
+    void gemm_##isa(const struct gemm *g);                                                         \
+    void gemm_act_##isa(const struct gemm *g, const struct act *epilogue);                         \
+    void gemm_gate_##isa(const struct gemm *g, const struct gate_op *gate);                        \
+    size_t gemm_room_##isa(void);
+BF16_FUNCTIONS(avx512_bf16)
+BF16_FUNCTIONS(amx_bf16)
 #endif

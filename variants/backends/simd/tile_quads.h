@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The register tile of integer products by instructions that multiply four int8 a lane and add the
- * products (vpdpbusd, sdot), of operands as gemm_int8_quads.inc.c packs them. Included by tile.h. */
+ * products (vpdpbusd, sdot, with VEC_AMX_INT8 tdpbsud), of operands as gemm_int8_quads.inc.c packs
+ * them. Included by tile.h. */
 #pragma once
 
 /* Scaled sums of R rows from their scales and what `less` has of their sums: 8 times, negative. */
@@ -12,8 +13,27 @@ VEC_INLINE void scaled_sums(float sums[VL], const float *scale, const float *les
     vst(sums, vmul(vld(scale), sum));
 }
 
-/* acc[r][c] += scale of row r times scale of column c times the sum of their products, block by
- * block, and with `shifts` row r's scaled sum times column c's shift; n lanes. */
+/* acc[r][c] += scale of row r times scale of column c times the sum of their products in a block, and
+ * with `shifts` row r's scaled sum times column c's shift. */
+VEC_INLINE void add_scaled(int R, int C, vf acc[][TILE_COLS], vi sum[][TILE_COLS],
+                           const float *scale, const float *b_scale, ptrdiff_t b_step, bool shifts)
+{
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        acc[r][c] = vfma(vmul(v1(scale[r]), vld(b_scale + c * VL)), vfloats(sum[r][c]), acc[r][c]);
+    if (shifts) {
+        float sums[VL];
+        scaled_sums(sums, scale, scale + R);
+        tile_shifts(R, C, acc, sums, b_scale + b_step);
+    }
+}
+
+#if defined(VEC_AMX_INT8)
+#include "tile_amx.h"
+#else
+/* Block by block; n lanes. */
 VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const float *a,
                             const float *b, ptrdiff_t b_step, bool shifts)
 {
@@ -41,18 +61,9 @@ VEC_INLINE void tile_blocks(int R, int C, vf acc[][TILE_COLS], int n, const floa
         }
         if (VEC_REGISTERS == 16)
             IN_MEMORY(acc);
-        UNROLL
-        for (int r = 0; r < R; r++)
-            UNROLL
-        for (int c = 0; c < C; c++)
-            acc[r][c] = vfma(vmul(v1(scale[r]), vld(b + BLOCK_LANES * b_step + c * VL)),
-                             vfloats(sum[r][c]), acc[r][c]);
-        if (shifts) {
-            float sums[VL];
-            scaled_sums(sums, scale, scale + R);
-            tile_shifts(R, C, acc, sums, b + (BLOCK_LANES + 1) * b_step);
-        }
+        add_scaled(R, C, acc, sum, scale, b + BLOCK_LANES * b_step, b_step, shifts);
         a += R * PER_BLOCK;
         b += PER_BLOCK * b_step;
     }
 }
+#endif
