@@ -283,7 +283,7 @@ Test(gguf_model, keys)
           {"ssm.time_step_rank", 6},
           {"embedding_length", 48},
           {"feed_forward_length", 0}},
-         "{'expand':0.5,'feed_forward_length':0,'head_dim':4,'hidden_size':48,"
+         "{'expand':0.5,'head_dim':4,'hidden_size':48,'intermediate_size':0,"
          "'model_type':'mamba2','num_heads':6}"},
         {"llama",
          {{"rope.scaling.factor", 4}, {"logit_scale", A_HALF}},

@@ -40,12 +40,14 @@ static void rename_tensor(struct tensor *t, const struct gguf_family *f)
     int layer;
 
     reshape(t, f);
-    for (const struct gguf_names *n = f->tensors; n->gguf; n++)
-        if (tensor_row_covers(n->gguf, t->name, &layer, &rest)) {
-            tensor_row_name(name, n->folder, "", layer, 0, rest);
-            memcpy(t->name, name, sizeof(name));
-            return;
-        }
+    for (int usual = 0; usual < 2; usual++)
+        for (const struct gguf_names *n = usual ? gguf_usual_tensors : f->tensors; n && n->gguf;
+             n++)
+            if (tensor_row_covers(n->gguf, t->name, &layer, &rest)) {
+                tensor_row_name(name, n->folder, "", layer, 0, rest);
+                memcpy(t->name, name, sizeof(name));
+                return;
+            }
 }
 
 /* ---- keys --------------------------------------------------------------------------------- */
@@ -53,11 +55,12 @@ static void rename_tensor(struct tensor *t, const struct gguf_family *f)
 /* The folder's name of a key of the family; the key itself, without its dots, where it has none. */
 static void folder_key(char to[TENSOR_NAME], const struct gguf_family *f, const char *key)
 {
-    for (const struct gguf_names *n = f->keys; n->gguf; n++)
-        if (strcmp(n->gguf, key) == 0) {
-            snprintf(to, TENSOR_NAME, "%s", n->folder);
-            return;
-        }
+    for (int usual = 0; usual < 2; usual++)
+        for (const struct gguf_names *n = usual ? gguf_usual_keys : f->keys; n && n->gguf; n++)
+            if (strcmp(n->gguf, key) == 0) {
+                snprintf(to, TENSOR_NAME, "%s", n->folder);
+                return;
+            }
     snprintf(to, TENSOR_NAME, "%s", key);
     for (char *at = to; *at; at++)
         *at = *at == '.' ? '_' : *at;

@@ -3,33 +3,16 @@
  * Families of GGUF files, which are rows of names (gguf_names.h). */
 #include "gguf_names.h"
 
-/* Of most families. */
-#define ENDS                                                                                       \
-    {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, { "output", "lm_head" }
-#define ATTENTION                                                                                  \
-    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},                                           \
-        {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},                                       \
-        {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},                                       \
-    {                                                                                              \
-        "blk.*.attn_output", "model.layers.*.self_attn.o_proj"                                     \
-    }
-
-#define KEYS                                                                                       \
-    {"embedding_length", "hidden_size"}, {"block_count", "num_hidden_layers"},                     \
-        {"feed_forward_length", "intermediate_size"},                                              \
-        {"attention.head_count", "num_attention_heads"},                                           \
-        {"attention.head_count_kv", "num_key_value_heads"}, {"attention.key_length", "head_dim"},  \
-        {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},                                      \
-        {"attention.sliding_window", "sliding_window"}, {"rope.freq_base", "rope_theta"},          \
-    {                                                                                              \
-        "context_length", "max_position_embeddings"                                                \
-    }
-
-static const struct gguf_names llama_tensors[] = {
-    ENDS,
+const struct gguf_names gguf_usual_tensors[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
     {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
     {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
-    ATTENTION,
+    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
+    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
+    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
+    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
     {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_norm"},
     {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_norm"},
     {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
@@ -45,10 +28,18 @@ static const struct gguf_names llama_tensors[] = {
     {"blk.*.ffn_down_shexp", "model.layers.*.mlp.shared_expert.down_proj"},
     {0},
 };
-
-static const struct gguf_names llama_keys[] = {
-    KEYS,
+const struct gguf_names gguf_usual_keys[] = {
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.key_length", "head_dim"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"attention.sliding_window", "sliding_window"},
     {"attention.causal", "is_causal"},
+    {"rope.freq_base", "rope_theta"},
+    {"context_length", "max_position_embeddings"},
     {"expert_count", "num_experts"},
     {"expert_used_count", "num_experts_per_tok"},
     {"expert_feed_forward_length", "moe_intermediate_size"},
@@ -58,15 +49,10 @@ static const struct gguf_names llama_keys[] = {
 };
 
 static const struct gguf_names gpt_oss_tensors[] = {
-    ENDS,
-    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
     {"blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm"},
-    ATTENTION,
     {"blk.*.attn_sinks.weight", "model.layers.*.self_attn.sinks"},
     {"blk.*.ffn_gate_inp", "model.layers.*.mlp.router"},
-    {"blk.*.ffn_gate_exps.weight", "model.layers.*.mlp.experts.gate_proj"},
     {"blk.*.ffn_gate_exps.bias", "model.layers.*.mlp.experts.gate_proj_bias"},
-    {"blk.*.ffn_up_exps.weight", "model.layers.*.mlp.experts.up_proj"},
     {"blk.*.ffn_up_exps.bias", "model.layers.*.mlp.experts.up_proj_bias"},
     {"blk.*.ffn_down_exps.weight", "model.layers.*.mlp.experts.down_rows"},
     {"blk.*.ffn_down_exps.bias", "model.layers.*.mlp.experts.down_proj_bias"},
@@ -75,57 +61,38 @@ static const struct gguf_names gpt_oss_tensors[] = {
 
 /* Norms behind sub-layers, and maybe before. */
 static const struct gguf_names behind_tensors[] = {
-    ENDS,
-    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
     {"blk.*.post_attention_norm", "model.layers.*.post_attention_layernorm"},
     {"blk.*.ffn_norm", "model.layers.*.pre_feedforward_layernorm"},
     {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
-    ATTENTION,
-    {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_norm"},
-    {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_norm"},
-    {"blk.*.ffn_gate", "model.layers.*.mlp.gate_proj"},
-    {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
-    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
     {0},
 };
 
 static const struct gguf_names gemma_keys[] = {
-    KEYS,
     {"attention.sliding_window_pattern", "sliding_window_pattern"},
     {"rope.freq_base_swa", "rope_local_base_freq"},
     {0},
 };
 
 static const struct gguf_names glm4_tensors[] = {
-    ENDS,
-    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
     {"blk.*.post_attention_norm", "model.layers.*.post_self_attn_layernorm"},
-    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
     {"blk.*.post_ffw_norm", "model.layers.*.post_mlp_layernorm"},
-    ATTENTION,
     {"blk.*.ffn_up", "model.layers.*.mlp.gate_up_proj"},
-    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
     {0},
 };
 
 static const struct gguf_names starcoder2_tensors[] = {
-    ENDS,
-    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
-    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
-    ATTENTION,
     {"blk.*.ffn_up", "model.layers.*.mlp.c_fc"},
     {"blk.*.ffn_down", "model.layers.*.mlp.c_proj"},
     {0},
 };
 
 static const struct gguf_names starcoder2_keys[] = {
-    KEYS, {"attention.layer_norm_epsilon", "norm_epsilon"}, {0}};
+    {"attention.layer_norm_epsilon", "norm_epsilon"}, {0}};
 
-static const struct gguf_names cohere2_keys[] = {
-    KEYS, {"attention.layer_norm_epsilon", "layer_norm_eps"}, {0}};
+static const struct gguf_names cohere2_keys[] = {{"attention.layer_norm_epsilon", "layer_norm_eps"},
+                                                 {0}};
 
 static const struct gguf_names granite_keys[] = {
-    KEYS,
     {"attention.scale", "attention_multiplier"},
     {"embedding_scale", "embedding_multiplier"},
     {"residual_scale", "residual_multiplier"},
@@ -134,18 +101,13 @@ static const struct gguf_names granite_keys[] = {
 };
 
 static const struct gguf_names lfm2_tensors[] = {
-    {"token_embd", "model.embed_tokens"},
     {"token_embd_norm", "model.embedding_norm"},
     {"output_norm", "model.embedding_norm"},
-    {"output", "lm_head"},
     {"blk.*.attn_norm", "model.layers.*.operator_norm"},
     {"blk.*.ffn_norm", "model.layers.*.ffn_norm"},
     {"blk.*.shortconv.in_proj", "model.layers.*.conv.in_proj"},
     {"blk.*.shortconv.conv", "model.layers.*.conv.conv"},
     {"blk.*.shortconv.out_proj", "model.layers.*.conv.out_proj"},
-    {"blk.*.attn_q", "model.layers.*.self_attn.q_proj"},
-    {"blk.*.attn_k", "model.layers.*.self_attn.k_proj"},
-    {"blk.*.attn_v", "model.layers.*.self_attn.v_proj"},
     {"blk.*.attn_output", "model.layers.*.self_attn.out_proj"},
     {"blk.*.attn_q_norm", "model.layers.*.self_attn.q_layernorm"},
     {"blk.*.attn_k_norm", "model.layers.*.self_attn.k_layernorm"},
@@ -158,18 +120,12 @@ static const struct gguf_names lfm2_tensors[] = {
 static const struct gguf_names lfm2_keys[] = {
     {"attention.layer_norm_rms_epsilon", "norm_eps"},
     {"shortconv.l_cache", "conv_L_cache"},
-    KEYS,
     {0},
 };
 
 static const struct gguf_names phi3_tensors[] = {
-    ENDS,
-    {"blk.*.attn_norm", "model.layers.*.input_layernorm"},
-    {"blk.*.ffn_norm", "model.layers.*.post_attention_layernorm"},
     {"blk.*.attn_qkv", "model.layers.*.self_attn.qkv_proj"},
-    {"blk.*.attn_output", "model.layers.*.self_attn.o_proj"},
     {"blk.*.ffn_up", "model.layers.*.mlp.gate_up_proj"},
-    {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
     {0},
 };
 
@@ -177,7 +133,6 @@ static const struct gguf_names gpt2_tensors[] = {
     {"token_embd", "wte"},
     {"position_embd", "wpe"},
     {"output_norm", "ln_f"},
-    {"output", "lm_head"},
     {"blk.*.attn_norm", "h.*.ln_1"},
     {"blk.*.ffn_norm", "h.*.ln_2"},
     {"blk.*.attn_qkv", "h.*.attn.c_attn"},
@@ -200,7 +155,6 @@ static const struct gguf_names gpt2_keys[] = {
 static const struct gguf_names mamba2_tensors[] = {
     {"token_embd", "backbone.embeddings"},
     {"output_norm", "backbone.norm_f"},
-    {"output", "lm_head"},
     {"blk.*.attn_norm", "backbone.layers.*.norm"},
     {"blk.*.ssm_in", "backbone.layers.*.mixer.in_proj"},
     {"blk.*.ssm_conv1d", "backbone.layers.*.mixer.conv1d"},
@@ -215,46 +169,37 @@ static const struct gguf_names mamba2_tensors[] = {
 static const char *const mamba2_vectors[] = {"blk.*.ssm_a", "blk.*.ssm_d", "blk.*.ssm_norm", NULL};
 
 static const struct gguf_names mamba2_keys[] = {
-    {"embedding_length", "hidden_size"},
-    {"block_count", "num_hidden_layers"},
     {"ssm.time_step_rank", "num_heads"},
     {"ssm.state_size", "state_size"},
     {"ssm.group_count", "n_groups"},
     {"ssm.conv_kernel", "conv_kernel"},
     {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon"},
-    {"context_length", "max_position_embeddings"},
     {0},
 };
 
-#define FAMILY(of, names, its_keys) .name = of, .tensors = names, .keys = its_keys
-
 static const struct gguf_family families[] = {
-    {FAMILY("llama", llama_tensors, llama_keys), .form = {.adjacent = true},
-     .bias_key = "attention_bias", .ff_bias_key = "mlp_bias", .one_width = true},
-    {FAMILY("qwen2", llama_tensors, llama_keys)},
-    {FAMILY("qwen3", llama_tensors, llama_keys), .bias_key = "attention_bias"},
-    {FAMILY("qwen2moe", llama_tensors, llama_keys), .type = "qwen2_moe", .bias_key = "qkv_bias",
-     .row = "blk.*.ffn_gate_inp_shexp"},
-    {FAMILY("qwen3moe", llama_tensors, llama_keys), .type = "qwen3_moe",
-     .bias_key = "attention_bias", .norms_gates = true},
-    {FAMILY("gpt-oss", gpt_oss_tensors, llama_keys), .type = "gpt_oss", .one_width = true,
-     .fractions = true},
-    {FAMILY("olmo2", behind_tensors, llama_keys), .bias_key = "attention_bias"},
-    {FAMILY("gemma2", behind_tensors, gemma_keys), .divided_at = 46},
-    {FAMILY("gemma3", behind_tensors, gemma_keys), .type = "gemma3_text", .divided_at = 62,
+    {"llama", .form = {.adjacent = true}, .bias_key = "attention_bias", .ff_bias_key = "mlp_bias",
+     .one_width = true},
+    {.name = "qwen2"},
+    {"qwen3", .bias_key = "attention_bias"},
+    {"qwen2moe", .type = "qwen2_moe", .bias_key = "qkv_bias", .row = "blk.*.ffn_gate_inp_shexp"},
+    {"qwen3moe", .type = "qwen3_moe", .bias_key = "attention_bias", .norms_gates = true},
+    {"gpt-oss", gpt_oss_tensors, .type = "gpt_oss", .one_width = true, .fractions = true},
+    {"olmo2", behind_tensors, .bias_key = "attention_bias"},
+    {"gemma2", behind_tensors, gemma_keys, .divided_at = 46},
+    {"gemma3", behind_tensors, gemma_keys, .type = "gemma3_text", .divided_at = 62,
      .sees_all = true},
-    {FAMILY("smollm3", llama_tensors, llama_keys), .form = {.adjacent = true},
-     .bias_key = "attention_bias", .ff_bias_key = "mlp_bias"},
-    {FAMILY("granite", llama_tensors, granite_keys), .form = {.adjacent = true},
-     .bias_key = "attention_bias", .ff_bias_key = "mlp_bias"},
-    {FAMILY("cohere2", llama_tensors, cohere2_keys), .bias_key = "attention_bias"},
-    {FAMILY("glm4", glm4_tensors, llama_keys), .bias_key = "attention_bias"},
-    {FAMILY("starcoder2", starcoder2_tensors, starcoder2_keys), .bias_key = "use_bias"},
-    {FAMILY("lfm2", lfm2_tensors, lfm2_keys), .taps = "blk.*.shortconv.conv"},
-    {FAMILY("phi3", phi3_tensors, llama_keys)},
-    {FAMILY("gpt2", gpt2_tensors, gpt2_keys), .form = {.upright = true}},
-    {FAMILY("mamba2", mamba2_tensors, mamba2_keys), .vectors = mamba2_vectors,
-     .taps = "blk.*.ssm_conv1d"},
+    {"smollm3", .form = {.adjacent = true}, .bias_key = "attention_bias",
+     .ff_bias_key = "mlp_bias"},
+    {"granite", NULL, granite_keys, .form = {.adjacent = true}, .bias_key = "attention_bias",
+     .ff_bias_key = "mlp_bias"},
+    {"cohere2", NULL, cohere2_keys, .bias_key = "attention_bias"},
+    {"glm4", glm4_tensors, .bias_key = "attention_bias"},
+    {"starcoder2", starcoder2_tensors, starcoder2_keys, .bias_key = "use_bias"},
+    {"lfm2", lfm2_tensors, lfm2_keys, .taps = "blk.*.shortconv.conv"},
+    {"phi3", .tensors = phi3_tensors},
+    {"gpt2", gpt2_tensors, gpt2_keys, .form = {.upright = true}},
+    {"mamba2", mamba2_tensors, mamba2_keys, .vectors = mamba2_vectors, .taps = "blk.*.ssm_conv1d"},
 };
 
 const struct gguf_family *gguf_family_find(const char *name)

@@ -19,8 +19,9 @@ struct gguf_names {
 
 struct gguf_family {
     const char *name;
-    const struct gguf_names *tensors, *keys; /* the last one has no name */
-    const char *type;                        /* the folder's model_type; NULL = name */
+    /* Those that differ from the usual ones; the last one has no name. NULL = none do. */
+    const struct gguf_names *tensors, *keys;
+    const char *type; /* the folder's model_type; NULL = name */
     struct gguf_form form;
     /* Patterns of tensors: vectors in the folder; with an axis of length 1 between their two there;
      * one row there, which may be a vector here. NULL = none. */
@@ -37,6 +38,9 @@ struct gguf_family {
      * of the model's width over heads. 0 = none of it. */
     int divided_at;
 };
+
+/* As of llama, which most families take. */
+extern const struct gguf_names gguf_usual_tensors[], gguf_usual_keys[];
 
 /* NULL where it is unknown. */
 const struct gguf_family *gguf_family_find(const char *name);
