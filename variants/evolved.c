@@ -8,7 +8,7 @@
  *   x += attention
  *   x += W_2 LN(swish(W_1 x))
  *
- * each of LN(x); each with weights of its own (model/sublayer/sublayer_conv.c, ffn/ffn_normed.c).
+ * each of LN(x); each with weights of its own (model/sublayer/sublayer_conv.c, ffn/ffn.c).
  * The paper's first attention has 16 heads where the second has 8. Positions are ALiBi's, as memory
  * requires. A smaller cell is sepconv.c. */
 #include "variants/parts/parts.h"

@@ -4,14 +4,19 @@
  *
  *   FFN(x) = W_2 f(W_1 x + b_1) + b_2
  *
+ * or, of the decoder of So et al. 2019 ("The Evolved Transformer", figure 3), with a layer norm of the
+ * hidden units, W_2 LN(swish(W_1 x + b_1)) + b_2. Dropped units are normalised with the others, as in
+ * the authors' program.
+ *
  * Backward reads f's argument without the bias. For ReLU its output suffices, so only ReLU is fused
  * into the product in training too. */
 #include "variants/parts/dropout.h"
 #include "variants/parts/linear.h"
+#include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
 struct plain {
-    const struct param *w1, *b1, *w2, *b2, *beta; /* biases and beta may be NULL */
+    const struct param *w1, *b1, *norm, *w2, *b2, *beta; /* all but w1 and w2 may be NULL */
 };
 
 /* swish's own: beta is trained, else it is 1. */
@@ -34,11 +39,17 @@ static bool has_beta(const struct config *c)
     return c->ffn->numbers == &swish_numbers && numbers->beta;
 }
 
+static bool has_norm(const struct config *c) { return c->ffn == &ffn_swish_norm; }
+
 static void plain_params(const struct config *c, const char *prefix, struct params *p)
 {
     params_map(p, c->F, c->D, prefix, "1.weight");
     if (c->ffn_bias)
         params_vector(p, INIT_ZERO, 0, c->F, prefix, "1.bias");
+    if (has_norm(c)) {
+        params_vector(p, INIT_ONE, 0, c->F, prefix, "ln.weight");
+        params_vector(p, INIT_ZERO, 0, c->F, prefix, "ln.bias");
+    }
     params_residual(p, params_map(p, c->D, c->F, prefix, "2.weight"));
     if (c->ffn_bias)
         params_vector(p, INIT_ZERO, 0, c->D, prefix, "2.bias");
@@ -51,6 +62,8 @@ static struct plain plain_of(const struct config *c, const struct param *w)
     struct plain f = {.w1 = w++};
 
     f.b1 = c->ffn_bias ? w++ : NULL;
+    f.norm = has_norm(c) ? w : NULL;
+    w += has_norm(c) ? 2 : 0;
     f.w2 = w++;
     f.b2 = c->ffn_bias ? w++ : NULL;
     f.beta = has_beta(c) ? w : NULL;
@@ -64,16 +77,18 @@ static double plain_flop(const struct config *c, int rows)
 
 static size_t units(const struct config *c, int rows) { return (size_t)rows * (size_t)c->F; }
 
-/* Hidden units and, if kept for backward, their pre-activations. */
+/* Normed hidden units if there is a norm, hidden units and, if kept for backward, their
+ * pre-activations. */
 static size_t plain_work(const struct config *c, int rows, bool keep)
 {
-    return (keep && c->ffn->act != ACT_RELU ? 2 : 1) * units(c, rows);
+    return (1 + has_norm(c) + (keep && c->ffn->act != ACT_RELU)) * units(c, rows);
 }
 
-/* The gradient of the hidden units, and column sums for that of beta. */
+/* The gradient of the hidden units, and column sums for that of beta or statistics of the norm. */
 static size_t plain_work_grad(const struct config *c, int rows)
 {
-    return units(c, rows) + (has_beta(c) ? (size_t)c->F : 0);
+    return units(c, rows) + (has_beta(c) ? (size_t)c->F : 0) +
+           (has_norm(c) ? NORM_STATS * (size_t)rows : 0);
 }
 
 static void plain_forward(const struct engine *g, const struct config *c, const struct param *w,
@@ -82,10 +97,10 @@ static void plain_forward(const struct engine *g, const struct config *c, const 
 {
     const struct plain f = plain_of(c, w);
     const float *beta = f.beta ? f.beta->data : NULL;
-    float *hidden = work;
+    float *const hidden = work + (f.norm ? units(c, rows) : 0);
 
     if (keep && c->ffn->act != ACT_RELU) {
-        float *pre = work + units(c, rows);
+        float *pre = hidden + units(c, rows);
         linear_apply(g, f.w1, pre, x, rows);
         g->ops.act(&(struct act){.kind = c->ffn->act,
                                  .y = hidden,
@@ -100,7 +115,9 @@ static void plain_forward(const struct engine *g, const struct config *c, const 
                        (struct act){.kind = c->ffn->act, .y = hidden, .beta = beta});
     }
     dropout(drop, DROP_HIDDEN, hidden, units(c, rows), g->threads);
-    linear_forward(g, f.w2, f.b2, y, hidden, rows, epilogue);
+    if (f.norm)
+        layer_norm(g, f.norm, work, hidden, rows, c->F, c->ln_eps);
+    linear_forward(g, f.w2, f.b2, y, work, rows, epilogue);
 }
 
 static void plain_backward(const struct engine *g, const struct config *c, const struct param *w,
@@ -109,10 +126,13 @@ static void plain_backward(const struct engine *g, const struct config *c, const
 {
     const struct plain f = plain_of(c, w);
     const bool relu = c->ffn->act == ACT_RELU;
-    const float *hidden = work;
+    const float *const hidden = work + (f.norm ? units(c, rows) : 0);
     float *d_hidden = grad_work;
 
-    linear_backward(g, f.w2, f.b2, d_hidden, d_y, hidden, rows, 0);
+    linear_backward(g, f.w2, f.b2, d_hidden, d_y, work, rows, 0);
+    if (f.norm)
+        layer_norm_grad(g, f.norm, d_hidden, d_hidden, hidden, grad_work + units(c, rows), rows,
+                        c->F, c->ln_eps);
     dropout(drop, DROP_HIDDEN, d_hidden, units(c, rows), g->threads);
     g->ops.act_grad(&(struct act_grad){.kind = c->ffn->act,
                                        .d_x = d_hidden,
@@ -120,7 +140,7 @@ static void plain_backward(const struct engine *g, const struct config *c, const
                                        .d_beta = f.beta ? f.beta->grad : NULL,
                                        .sums = grad_work + units(c, rows),
                                        .d_y = d_hidden,
-                                       .x = relu ? hidden : work + units(c, rows),
+                                       .x = relu ? hidden : hidden + units(c, rows),
                                        .bias = f.b1 && !relu ? f.b1->data : NULL,
                                        .beta = f.beta ? f.beta->data : NULL,
                                        .rows = rows,
@@ -137,6 +157,7 @@ const struct ffn ffn_relu = {.name = "relu", PLAIN(ACT_RELU)};
 const struct ffn ffn_gelu = {.name = "gelu", PLAIN(ACT_GELU)};
 const struct ffn ffn_gelu_tanh = {.name = "gelu_tanh", PLAIN(ACT_GELU_TANH)};
 const struct ffn ffn_swish = {.name = "swish", .numbers = &swish_numbers, PLAIN(ACT_SWISH)};
+const struct ffn ffn_swish_norm = {.name = "swish_norm", PLAIN(ACT_SWISH)};
 
 /* Layers without a feed-forward network: they have no such sub-layer (sublayer_params.c). */
 const struct ffn ffn_none = {.name = "none", .no_hidden = true};
