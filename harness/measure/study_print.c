@@ -4,116 +4,75 @@
  * interval, verdict and notes. study_verdict.c decides; nothing is computed here. */
 #include "study_answer.h"
 
-enum {
-    CORPUS,
-    SIZE,
-    CONTENDER,
-    CONTROL,
-    SKELETON,
-    BUDGET,
-    PARAMETERS,
-    RATE,
-    SEEDS,
-    TEST,
-    SD,
-    WAY,
-    WAY_LEAST,
-    WAY_MOST,
-    REACHED,
-    DIFF,
-    LOW,
-    HIGH,
-    P,
-    Q,
-    SHOWN,
-    VERDICT,
-    TIME,
-    TIME_LOW,
-    TIME_HIGH,
-    TIME_VERDICT,
-    NOISE,
-    NOTE,
-    /* of tasks, in place of those of losses */
-    RETURN,
-    RETURN_LOW,
-    RETURN_HIGH,
-    RETURN_SD,
-    RANDOM,
-    OPTIMUM,
-    SOLVED,
-    SHARE_LOW,
-    SHARE_HIGH,
-    RETURN_GAIN,
-    RETURN_SHOWN,
-    RETURN_NOISE,
-    COLUMNS
-};
+/* Which studies have a column: of texts, of tasks. */
+enum { TEXTS = 1, TASKS = 2, BOTH = TEXTS | TASKS };
 
-static const int of_texts[] = {
-    CORPUS, SIZE,    CONTENDER, CONTROL,  SKELETON,  BUDGET,       PARAMETERS, RATE, SEEDS, TEST,
-    SD,     WAY,     WAY_LEAST, WAY_MOST, REACHED,   DIFF,         LOW,        HIGH, P,     Q,
-    SHOWN,  VERDICT, TIME,      TIME_LOW, TIME_HIGH, TIME_VERDICT, NOISE,      NOTE};
-static const int of_tasks[] = {CORPUS,     SIZE,         CONTENDER,    CONTROL, SKELETON,
-                               BUDGET,     PARAMETERS,   RATE,         SEEDS,   RETURN,
-                               RETURN_LOW, RETURN_HIGH,  RETURN_SD,    RANDOM,  OPTIMUM,
-                               WAY,        WAY_LEAST,    WAY_MOST,     SOLVED,  SHARE_LOW,
-                               SHARE_HIGH, RETURN_GAIN,  LOW,          HIGH,    P,
-                               Q,          RETURN_SHOWN, VERDICT,      TIME,    TIME_LOW,
-                               TIME_HIGH,  TIME_VERDICT, RETURN_NOISE, NOTE};
+/* X(column, studies, a struct text_table_column), in the order of the table. */
+#define COLUMN_LIST(X)                                                                             \
+    X(CORPUS, BOTH, .name = "corpus")                                                              \
+    X(SIZE, BOTH, .name = "size", .spare = 1)                                                      \
+    X(CONTENDER, BOTH, .name = "contender")                                                        \
+    X(CONTROL, BOTH, .name = "control")                                                            \
+    X(SKELETON, BOTH, .name = "skeleton", .spare = 2)                                              \
+    X(BUDGET, BOTH, .name = "budget_tokens", .number = true)                                       \
+    X(PARAMETERS, BOTH, .name = "parameters", .number = true, .spare = 4)                          \
+    X(RATE, BOTH, .name = "lr", .number = true, .spare = 4)                                        \
+    X(SEEDS, BOTH, .name = "seeds", .number = true, .spare = 2)                                    \
+    X(TEST, TEXTS, .name = "test_nats", .number = true, .spare = 1)                                \
+    X(SD, TEXTS, .name = "sd_nats", .number = true, .spare = 3)                                    \
+    X(RETURN, TASKS, .name = "return", .number = true)                                             \
+    X(RETURN_LOW, TASKS, .name = "return_low", .number = true, .spare = 2)                         \
+    X(RETURN_HIGH, TASKS, .name = "return_high", .number = true, .spare = 2)                       \
+    X(RETURN_SD, TASKS, .name = "sd", .number = true, .spare = 3)                                  \
+    X(RANDOM, TASKS, .name = "random", .number = true, .spare = 2)                                 \
+    X(OPTIMUM, TASKS, .name = "optimum", .number = true, .spare = 2)                               \
+    X(WAY, BOTH, .name = "way", .number = true)                                                    \
+    X(WAY_LEAST, BOTH, .name = "way_least", .number = true, .spare = 3)                            \
+    X(WAY_MOST, BOTH, .name = "way_most", .number = true, .spare = 3)                              \
+    X(REACHED, TEXTS, .name = "reached", .spare = 1)                                               \
+    X(SOLVED, TASKS, .name = "solved")                                                             \
+    X(SHARE_LOW, TASKS, .name = "solved_low", .number = true, .spare = 3)                          \
+    X(SHARE_HIGH, TASKS, .name = "solved_high", .number = true, .spare = 3)                        \
+    X(DIFF, TEXTS, .name = "diff_nats", .number = true)                                            \
+    X(RETURN_GAIN, TASKS, .name = "gain", .number = true)                                          \
+    X(LOW, BOTH, .name = "ci95_low", .number = true)                                               \
+    X(HIGH, BOTH, .name = "ci95_high", .number = true)                                             \
+    X(P, BOTH, .name = "p_holm", .number = true, .spare = 3)                                       \
+    X(Q, BOTH, .name = "q", .number = true, .spare = 4)                                            \
+    X(SHOWN, TEXTS, .name = "shown_min_nats", .number = true, .spare = 4)                          \
+    X(RETURN_SHOWN, TASKS, .name = "shown_min", .number = true, .spare = 4)                        \
+    X(VERDICT, BOTH, .name = "verdict")                                                            \
+    X(TIME, BOTH, .name = "time_ratio", .number = true, .spare = 1)                                \
+    X(TIME_LOW, BOTH, .name = "time_low", .number = true, .spare = 2)                              \
+    X(TIME_HIGH, BOTH, .name = "time_high", .number = true, .spare = 2)                            \
+    X(TIME_VERDICT, BOTH, .name = "time_verdict", .spare = 1)                                      \
+    X(NOISE, TEXTS, .name = "noise_nats", .number = true, .wide = true)                            \
+    X(RETURN_NOISE, TASKS, .name = "noise", .number = true, .wide = true)                          \
+    X(NOTE, BOTH, .name = "note", .least = 12, .spare = 2)
 
-static const struct text_table_column columns[COLUMNS] = {
-    [CORPUS] = {.name = "corpus"},
-    [SIZE] = {.name = "size", .spare = 1},
-    [BUDGET] = {.name = "budget_tokens", .number = true},
-    [CONTENDER] = {.name = "contender"},
-    [CONTROL] = {.name = "control"},
-    [SKELETON] = {.name = "skeleton", .spare = 2},
-    [PARAMETERS] = {.name = "parameters", .number = true, .spare = 4},
-    [RATE] = {.name = "lr", .number = true, .spare = 4},
-    [SEEDS] = {.name = "seeds", .number = true, .spare = 2},
-    [TEST] = {.name = "test_nats", .number = true, .spare = 1},
-    [SD] = {.name = "sd_nats", .number = true, .spare = 3},
-    [WAY] = {.name = "way", .number = true},
-    [WAY_LEAST] = {.name = "way_least", .number = true, .spare = 3},
-    [WAY_MOST] = {.name = "way_most", .number = true, .spare = 3},
-    [REACHED] = {.name = "reached", .spare = 1},
-    [DIFF] = {.name = "diff_nats", .number = true},
-    [LOW] = {.name = "ci95_low", .number = true},
-    [HIGH] = {.name = "ci95_high", .number = true},
-    [P] = {.name = "p_holm", .number = true, .spare = 3},
-    [Q] = {.name = "q", .number = true, .spare = 4},
-    [SHOWN] = {.name = "shown_min_nats", .number = true, .spare = 4},
-    [VERDICT] = {.name = "verdict"},
-    [TIME] = {.name = "time_ratio", .number = true, .spare = 1},
-    [TIME_LOW] = {.name = "time_low", .number = true, .spare = 2},
-    [TIME_HIGH] = {.name = "time_high", .number = true, .spare = 2},
-    [TIME_VERDICT] = {.name = "time_verdict", .spare = 1},
-    [NOISE] = {.name = "noise_nats", .number = true, .wide = true},
-    [NOTE] = {.name = "note", .least = 12, .spare = 2},
-    [RETURN] = {.name = "return", .number = true},
-    [RETURN_LOW] = {.name = "return_low", .number = true, .spare = 2},
-    [RETURN_HIGH] = {.name = "return_high", .number = true, .spare = 2},
-    [RETURN_SD] = {.name = "sd", .number = true, .spare = 3},
-    [RANDOM] = {.name = "random", .number = true, .spare = 2},
-    [OPTIMUM] = {.name = "optimum", .number = true, .spare = 2},
-    [SOLVED] = {.name = "solved"},
-    [SHARE_LOW] = {.name = "solved_low", .number = true, .spare = 3},
-    [SHARE_HIGH] = {.name = "solved_high", .number = true, .spare = 3},
-    [RETURN_GAIN] = {.name = "gain", .number = true},
-    [RETURN_SHOWN] = {.name = "shown_min", .number = true, .spare = 4},
-    [RETURN_NOISE] = {.name = "noise", .number = true, .wide = true},
-};
+#define X(column, ...) column,
+enum { COLUMN_LIST(X) COLUMNS };
+#undef X
+#define X(column, studies, ...) {studies, {__VA_ARGS__}},
+static const struct {
+    int studies;
+    struct text_table_column is;
+} columns[COLUMNS] = {COLUMN_LIST(X)};
+#undef X
 
 /* Those of a kind of study. */
 struct fields {
-    const int *field;
-    int n;
+    int n, field[COLUMNS];
 };
 
 static struct fields fields_of(bool tasks)
 {
-    return tasks ? (struct fields){of_tasks, ARRAY_LEN(of_tasks)}
-                 : (struct fields){of_texts, ARRAY_LEN(of_texts)};
+    struct fields f = {.n = 0};
+
+    for (int k = 0; k < COLUMNS; k++)
+        if (columns[k].studies & (tasks ? TASKS : TEXTS))
+            f.field[f.n++] = k;
+    return f;
 }
 
 /* A number that rounds to 0.000 has no sign. */
@@ -141,7 +100,7 @@ static void put_returns(char num[COLUMNS][NUMBER_SIZE], const struct study_entry
 }
 
 static void add_row(struct text_table *t, const struct study_verdicts *v,
-                    const struct study_entry *r, struct fields shown, bool people)
+                    const struct study_entry *r, const struct fields *shown, bool people)
 {
     char num[COLUMNS][NUMBER_SIZE] = {""};
     const char *text[COLUMNS], *row[COLUMNS];
@@ -205,8 +164,8 @@ static void add_row(struct text_table *t, const struct study_verdicts *v,
     for (size_t i = 0; i < ARRAY_LEN(notes); i++)
         text_join(note, sizeof(note), "; ", notes[i]);
     text[NOTE] = note;
-    for (int i = 0; i < shown.n; i++)
-        row[i] = text[shown.field[i]];
+    for (int i = 0; i < shown->n; i++)
+        row[i] = text[shown->field[i]];
     text_table_add(t, row);
 }
 
@@ -260,13 +219,13 @@ void study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format f
         budgets = budgets || v->v[i].row->budget_tokens != I64_EMPTY;
     }
     for (int i = 0; i < shown.n; i++) {
-        column[i] = columns[shown.field[i]];
+        column[i] = columns[shown.field[i]].is;
         column[i].wide = column[i].wide || (shown.field[i] == CONTROL && !v->controls) ||
                          (shown.field[i] == SKELETON && !skeletons) ||
                          (shown.field[i] == BUDGET && !budgets);
     }
     for (int i = 0; i < v->n; i++)
-        add_row(&t, v, &v->v[i], shown, people);
+        add_row(&t, v, &v->v[i], &shown, people);
     text_table_print(f, &t, format);
     if (people && isfinite(v->noise)) {
         fputs(format_is_pasted(format) ? "" : "\n", f);
