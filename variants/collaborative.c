@@ -53,9 +53,8 @@ static int weigh(struct steps *t, int x, int mix)
 {
     static const struct step_kind kind = {
         .name = "weigh", .forward = weigh_forward, .backward = weigh_backward};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
-    step_reads(t, s, x);
     step_shares(s, mix);
     return step_writes(t, s, t->c->H * t->value[x].width);
 }
@@ -95,9 +94,8 @@ static int scores(struct steps *t, int x)
 {
     static const struct step_kind kind = {
         .name = "scores of keys", .forward = scores_forward, .backward = scores_backward};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
-    step_reads(t, s, x);
     return step_writes_to(t, s, steps_value_of(t, 1, scores_of_keys, true));
 }
 

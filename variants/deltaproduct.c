@@ -40,10 +40,9 @@ static int step_placed(struct steps *t, int x, int n, int place)
 {
     static const struct step_kind kind = {
         .name = "placed", .forward = placed, .backward = placed_grad};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
     s->n[PLACE] = place;
-    step_reads(t, s, x);
     return step_writes(t, s, n * t->value[x].width);
 }
 

@@ -104,12 +104,11 @@ static void piece(struct steps *t, int to, int x, int weight, int call, bool of_
                                           .backward = piece_backward,
                                           .pure = true,
                                           .flop = piece_flop};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
     s->n[OF_LONG] = of_long;
     s->n[OF_CALL] = call;
     s->n[TO_ALL] = t->value[to].rows == NULL;
-    step_reads(t, s, x);
     step_shares(s, weight);
     step_writes_to(t, s, to);
 }

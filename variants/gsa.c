@@ -60,10 +60,7 @@ static void softmax_backward(const struct step_call *c)
 
 static int own(struct steps *t, const struct step_kind *kind, int x)
 {
-    struct step *const s = steps_add(t, kind);
-
-    step_reads(t, s, x);
-    return step_writes(t, s, t->value[x].width);
+    return step_writes(t, STEP_READING(t, kind, x), t->value[x].width);
 }
 
 static void build(struct steps *t)

@@ -123,9 +123,8 @@ static void build(struct steps *t)
     const int f = step_linear(t, STEPS_INPUT, mix_keys(t), "f");
     const int v = step_linear(t, STEPS_INPUT, mix_values(t), "v");
     const int silu = step_apply(t, q, CURVE_SILU, 1);
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, f);
 
-    step_reads(t, s, f);
     step_given(t, s, "lower_bound", mix_keys(t));
     const int g = step_writes(t, s, mix_keys(t)), k = step_writes(t, s, mix_keys(t));
     struct recurrence r = mix_recurrence(t, (struct qkv){silu, k, v});

@@ -127,9 +127,8 @@ static int mapped(struct steps *t, int x, int map)
 {
     static const struct step_kind kind = {
         .name = "map of rows", .forward = map_forward, .backward = map_backward, .cost = map_cost};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
-    step_reads(t, s, x);
     step_shares(s, map);
     return step_writes_to(t, s, steps_far(t, t->value[x].width));
 }

@@ -172,9 +172,8 @@ static int convolved(struct steps *t, int x, int conv)
                                           .backward = convolve_backward,
                                           .scratch = convolve_scratch,
                                           .cost = convolve_cost};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
-    step_reads(t, s, x);
     step_shares(s, conv + CONV);
     step_shares(s, conv + CONV_BIAS);
     return step_writes_to(t, s, steps_far(t, t->value[x].width));

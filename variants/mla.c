@@ -55,10 +55,9 @@ static void rotate(struct steps *t, int x, int heads)
 {
     static const struct step_kind kind = {
         .name = "turn", .forward = turn_forward, .backward = turn_backward};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
     s->n[HEADS] = heads;
-    step_reads(t, s, x);
     step_writes_to(t, s, x);
 }
 
@@ -150,10 +149,9 @@ static void expand_backward(const struct step_call *c)
 static struct step *up_step(struct steps *t, const struct step_kind *kind, int x, int w_up,
                             int rows)
 {
-    struct step *const s = steps_add(t, kind);
+    struct step *const s = STEP_READING(t, kind, x);
 
     s->n[MULTIPLIED] = t->c->H * rows;
-    step_reads(t, s, x);
     step_shares(s, w_up);
     return s;
 }

@@ -108,9 +108,8 @@ static int means_of(struct steps *t, int x)
 {
     static const struct step_kind kind = {
         .name = "means", .forward = means_forward, .backward = means_backward};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
-    step_reads(t, s, x);
     return step_writes_to(t, s, steps_value_of(t, config_q_width(t->c), landmarks, false));
 }
 
@@ -202,14 +201,11 @@ static int invert(struct steps *t, int q, int k, int seen)
                                           .backward = invert_backward,
                                           .scratch = invert_scratch,
                                           .flop = invert_flop};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, q, k, seen);
     const int to = steps_value_of(t, config_q_width(t->c), landmarks, false);
     const int z = steps_value_of(t, 1, matrices, true);
 
     t->value[z].of_backward = true;
-    step_reads(t, s, q);
-    step_reads(t, s, k);
-    step_reads(t, s, seen);
     step_writes_to(t, s, to);
     step_writes_to(t, s, z);
     return to;
@@ -272,10 +268,9 @@ static int convolution(struct steps *t, int v)
                                           .forward = convolve_forward,
                                           .backward = convolve_backward,
                                           .flop = convolve_flop};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, v);
     const int taps = numbers(t->c)->taps;
 
-    step_reads(t, s, v);
     step_tensor(t, s, INIT_UNIFORM_BOTH, 1 / sqrtf((float)taps), 2, (const int[]){t->c->H, taps},
                 "conv.weight");
     return step_writes(t, s, config_q_width(t->c));

@@ -71,8 +71,7 @@ static int conditioned(struct steps *t, int k)
     r.g = step_rate(t, step, 1, false, "A_log_atk");
     r.dk = 1, r.dv = t->c->dh, r.scale = 1, r.state = "state_a";
     const int A = step_recur(t, r);
-    struct step *const s = steps_add(t, &kind);
-    step_reads(t, s, A);
+    struct step *const s = STEP_READING(t, &kind, A);
     step_vector(t, s, INIT_CONST, -0.2f, t->c->H, "atk");
     return step_times(t, k, step_writes(t, s, t->value[A].width));
 }

@@ -229,9 +229,8 @@ static int pooled(struct steps *t, int x, int map)
                                           .backward = pool_backward,
                                           .scratch = pool_scratch,
                                           .flop = pool_flop};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
-    step_reads(t, s, x);
     if (has_maps(numbers(t->c)))
         step_shares(s, map);
     return step_writes_to(t, s, steps_value_of(t, t->value[x].width, cells, false));

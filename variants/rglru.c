@@ -38,10 +38,7 @@ static int step_share(struct steps *t, int g)
 {
     static const struct step_kind kind = {
         .name = "share", .forward = forward, .backward = backward};
-    struct step *const s = steps_add(t, &kind);
-
-    step_reads(t, s, g);
-    return step_writes(t, s, t->value[g].width);
+    return step_writes(t, STEP_READING(t, &kind, g), t->value[g].width);
 }
 
 /* ---- the layer ------------------------------------------------------------------------------ */

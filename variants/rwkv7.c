@@ -61,10 +61,8 @@ static int replaced_key(struct steps *t, int k, int alpha)
 {
     static const struct step_kind kind = {
         .name = "replace", .forward = replace, .backward = replace_grad};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, k, alpha);
 
-    step_reads(t, s, k);
-    step_reads(t, s, alpha);
     step_vector(t, s, INIT_CONST, 1.02f, mix_keys(t), "k_a");
     return step_writes(t, s, mix_keys(t));
 }
@@ -123,12 +121,8 @@ static int with_bonus(struct steps *t, int o, int r, int k, int v)
 {
     static const struct step_kind kind = {
         .name = "bonus", .forward = bonus, .backward = bonus_grad};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, o, r, k, v);
 
-    step_reads(t, s, o);
-    step_reads(t, s, r);
-    step_reads(t, s, k);
-    step_reads(t, s, v);
     step_tensor(t, s, INIT_CONST, -0.04f, 2, (const int[]){t->c->H, t->c->dh}, "r_k");
     return step_writes(t, s, mix_values(t));
 }
@@ -179,11 +173,7 @@ static int values_of(struct steps *t, int x, int v)
     }
     const int z = low_rank(t, x, width, "v_a", "v_b");
     const int share = step_curve(t, z, CURVE_SIGMOID, 1, "v0", INIT_ZERO, 0);
-    struct step *const s = steps_add(t, &kind);
-    step_reads(t, s, v);
-    step_reads(t, s, first);
-    step_reads(t, s, share);
-    return step_writes(t, s, width);
+    return step_writes(t, STEP_READING(t, &kind, v, first, share), width);
 }
 
 /* ---- the layer ------------------------------------------------------------------------------ */

@@ -105,9 +105,8 @@ static int scores(struct steps *t, int units, int weight)
                                           .forward = scores_forward,
                                           .backward = scores_backward,
                                           .flop = scores_flop};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, units);
 
-    step_reads(t, s, units);
     step_shares(s, weight);
     step_shares(s, weight + 1);
     return step_writes_to(t, s, steps_value_of(t, 1, pairs, true));

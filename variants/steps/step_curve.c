@@ -59,13 +59,12 @@ const struct step_kind curve_kind = {.name = "curve", .forward = forward, .backw
 
 static struct step *curve_of(struct steps *t, int x, enum curve curve, float factor)
 {
-    struct step *const s = steps_add(t, &curve_kind);
+    struct step *const s = STEP_READING(t, &curve_kind, x);
 
     steps_need(t, factor != 0, "a function times 0  -> the factor 1 leaves it as it is");
     s->n[CURVE_KIND] = curve == CURVE_CAP ? ACT_TANH : (int)curve;
     s->x[CURVE_FACTOR] = factor == 1 ? 0 : factor;
     s->x[CURVE_BETA] = curve == CURVE_CAP ? 1 / factor : 0;
-    step_reads(t, s, x);
     return s;
 }
 

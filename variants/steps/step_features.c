@@ -48,14 +48,13 @@ int step_features(struct steps *t, int x, bool queries)
                                           .backward = backward,
                                           .overwrites = true,
                                           .flop = flop};
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
     const int heads = t->value[x].width / t->c->dh, m = features_count(t->c);
     const int directions = (int)features_floats(t->c);
 
     steps_need(t, t->value[x].width % t->c->dh == 0,
                "step_features() of other than whole heads  -> dh columns for each");
     s->n[QUERIES] = queries;
-    step_reads(t, s, x);
     if (directions) {
         step_given(t, s, "omega", directions)->draw = features_draw;
         step_given(t, s, "top", 1)->in_files = false;

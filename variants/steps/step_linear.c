@@ -162,20 +162,18 @@ static const struct step_kind kind = {
 
 static struct step *linear_of(struct steps *t, int x, int width, const char *name)
 {
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
     char weight[48];
 
     snprintf(weight, sizeof(weight), "%s.weight", name);
-    step_reads(t, s, x);
     step_matrix(t, s, width, t->value[x].width, weight);
     return s;
 }
 
 static struct step *product_of(struct steps *t, int x, int weight, int bias)
 {
-    struct step *const s = steps_add(t, &kind);
+    struct step *const s = STEP_READING(t, &kind, x);
 
-    step_reads(t, s, x);
     step_shares(s, weight);
     if (bias >= 0)
         step_shares(s, bias);

@@ -70,10 +70,9 @@ int step_mean(struct steps *t, int x, const char *name, const char *count)
 {
     static const struct step_kind mean = {
         .name = "mean", .forward = mean_forward, .backward = mean_backward, .impl = mean_impl};
-    struct step *const s = steps_add(t, &mean);
+    struct step *const s = STEP_READING(t, &mean, x);
 
     t->positions = count;
-    step_reads(t, s, x);
     step_state(t, s, name, t->value[x].width, 0);
     return step_writes(t, s, t->value[x].width);
 }

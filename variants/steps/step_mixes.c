@@ -50,14 +50,11 @@ int step_mixes(struct steps *t, int x, int d, int m, struct mix_weights w)
 {
     static const struct step_kind mixes = {
         .name = "mixes", .forward = mixes_forward, .backward = mixes_backward};
-    struct step *const s = steps_add(t, &mixes);
+    struct step *const s = STEP_READING(t, &mixes, x, d, m);
     const int n = t->value[x].width;
 
     s->n[FROM] = w.from;
     s->n[N] = w.n;
-    step_reads(t, s, x);
-    step_reads(t, s, d);
-    step_reads(t, s, m);
     step_shares(s, w.param);
     return step_writes(t, s, w.n * n);
 }
@@ -106,13 +103,12 @@ int step_blocks(struct steps *t, int x, int n, int width, const char *name)
                                             .forward = blocks_forward,
                                             .backward = blocks_backward,
                                             .flop = blocks_flop};
-    struct step *const s = steps_add(t, &blocks);
+    struct step *const s = STEP_READING(t, &blocks, x);
     const int rank = t->value[x].width / n;
 
     steps_need(t, rank * n == t->value[x].width,
                "step_blocks() of parts of blocks  -> n that divides the width");
     s->n[N] = n;
-    step_reads(t, s, x);
     step_tensor(t, s, INIT_TABLE, 0, 3, (const int[]){n, width, rank}, name);
     return step_writes(t, s, n * width);
 }

@@ -90,7 +90,7 @@ int step_unit(struct steps *t, int x, int width, float eps, bool clamped)
                                           .forward = unit_forward,
                                           .backward = unit_backward,
                                           .scratch = unit_scratch};
-    struct step *const s = steps_add(t, &unit);
+    struct step *const s = STEP_READING(t, &unit, x);
     const int n = t->value[x].width;
 
     steps_need(t, n % width == 0,
@@ -98,7 +98,6 @@ int step_unit(struct steps *t, int x, int width, float eps, bool clamped)
     s->n[WIDTH] = width;
     s->n[CLAMPED] = clamped;
     s->x[EPS] = eps;
-    step_reads(t, s, x);
     return step_writes(t, s, n);
 }
 
@@ -153,7 +152,7 @@ int step_norm(struct steps *t, int x, struct head_norm n)
                                           .forward = norm_forward,
                                           .backward = norm_backward,
                                           .scratch = norm_scratch};
-    struct step *const s = steps_add(t, &norm);
+    struct step *const s = STEP_READING(t, &norm, x);
     const int all = t->value[x].width, weights = n.each ? all : n.width;
 
     steps_need(t, all % n.width == 0,
@@ -164,7 +163,6 @@ int step_norm(struct steps *t, int x, struct head_norm n)
     s->n[LAYER] = n.layer;
     s->n[EACH] = n.each;
     s->x[EPS] = n.eps;
-    step_reads(t, s, x);
     if (n.weights)
         step_shares(s, n.weights);
     else

@@ -30,18 +30,12 @@ static const struct step_kind copy = {
 
 void step_copy_to(struct steps *t, int to, int a)
 {
-    struct step *const s = steps_add(t, &copy);
-
-    step_reads(t, s, a);
-    step_writes_to(t, s, to);
+    step_writes_to(t, STEP_READING(t, &copy, a), to);
 }
 
 int step_copy(struct steps *t, int a)
 {
-    struct step *const s = steps_add(t, &copy);
-
-    step_reads(t, s, a);
-    return step_writes(t, s, t->value[a].width);
+    return step_writes(t, STEP_READING(t, &copy, a), t->value[a].width);
 }
 
 /* ---- sum ----------------------------------------------------------------------------------- */
@@ -77,12 +71,10 @@ int step_plus(struct steps *t, int a, int b)
 {
     static const struct step_kind plus = {
         .name = "plus", .forward = plus_forward, .backward = plus_backward, .pure = true};
-    struct step *const s = steps_add(t, &plus);
+    struct step *const s = STEP_READING(t, &plus, a, b);
 
     steps_need(t, t->value[a].width >= t->value[b].width,
                "step_plus() of a narrow and a wide value  -> the wide one first");
-    step_reads(t, s, a);
-    step_reads(t, s, b);
     return step_writes(t, s, t->value[a].width);
 }
 
@@ -168,13 +160,11 @@ static const struct step_kind times = {
 
 int step_times(struct steps *t, int a, int b)
 {
-    struct step *const s = steps_add(t, &times);
+    struct step *const s = STEP_READING(t, &times, a, b);
 
     steps_need(t, t->value[a].width % t->value[b].width == 0,
                "step_times() of widths that do not divide each other  -> the wide one first");
     s->n[PER] = t->value[a].width / t->value[b].width;
-    step_reads(t, s, a);
-    step_reads(t, s, b);
     return step_writes(t, s, t->value[a].width);
 }
 
@@ -204,10 +194,9 @@ static int scaled(struct steps *t, int a, int per, const char *name, enum init i
 {
     static const struct step_kind scale = {
         .name = "scale", .forward = scale_forward, .backward = scale_backward};
-    struct step *const s = steps_add(t, &scale);
+    struct step *const s = STEP_READING(t, &scale, a);
 
     s->n[PER] = per;
-    step_reads(t, s, a);
     step_vector(t, s, init, arg, t->value[a].width / per, name);
     return step_writes(t, s, t->value[a].width);
 }
@@ -300,13 +289,12 @@ int step_rate(struct steps *t, int a, int per, bool wide, const char *name)
 {
     static const struct step_kind rate = {
         .name = "rate", .forward = rate_forward, .backward = rate_backward};
-    struct step *const s = steps_add(t, &rate);
+    struct step *const s = STEP_READING(t, &rate, a);
     const int n = t->value[a].width;
 
     steps_need(t, wide || n % per == 0, "step_rate() of parts of groups  -> whole groups");
     s->n[A_PER] = wide ? per : 1;
     s->n[W_PER] = wide ? 1 : per;
-    step_reads(t, s, a);
     if (wide) /* (Gu et al. 2022, arXiv:2206.11893, S4D-Real) */
         step_tensor(t, s, INIT_LOG_COUNT, 0, 2, (const int[]){n, per}, name);
     else

@@ -198,12 +198,9 @@ int step_recur(struct steps *t, struct recurrence r)
         "recur",      forward,     backward, .overwrites = true, .scratch = scratch,
         .impl = impl, .flop = flop};
     const int states = r.states ? r.states : r.heads, rows = max_int(1, r.rows);
-    struct step *const s = steps_add(t, &kind);
-    const int in[] = {r.q, r.k, r.v, r.g, r.beta, r.a, r.b, r.i};
+    struct step *const s = STEP_READING(t, &kind, r.q, r.k, r.v, r.g, r.beta, r.a, r.b, r.i);
 
     need_operands(t, &r, states);
-    for (size_t i = 0; i < ARRAY_LEN(in); i++)
-        step_reads(t, s, in[i]);
     s->n[HEADS] = r.heads;
     s->n[DK] = r.dk;
     s->n[DV] = r.dv;

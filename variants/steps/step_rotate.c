@@ -66,7 +66,7 @@ int step_rotate(struct steps *t, int x, int width, double base, bool halves)
 {
     static const struct step_kind rotate = {
         .name = "rotate", .forward = forward, .backward = backward};
-    struct step *const s = steps_add(t, &rotate);
+    struct step *const s = STEP_READING(t, &rotate, x);
 
     steps_need(t, t->value[x].width % width == 0,
                "step_rotate() of other than whole heads  -> a width that divides it");
@@ -74,6 +74,5 @@ int step_rotate(struct steps *t, int x, int width, double base, bool halves)
     s->n[WIDTH] = width;
     s->n[HALVES] = halves;
     s->x[BASE] = (float)base;
-    step_reads(t, s, x);
     return step_writes(t, s, t->value[x].width);
 }

@@ -126,11 +126,10 @@ static const struct step_kind conv = {.name = "conv",
 int step_conv(struct steps *t, int x, int taps, bool bias, bool silu)
 {
     const int n = t->value[x].width;
-    struct step *const s = steps_add(t, &conv);
+    struct step *const s = STEP_READING(t, &conv, x);
 
     s->n[TAPS] = taps;
     s->n[CURVE] = silu ? ACT_SWISH : ACT_NONE;
-    step_reads(t, s, x);
     step_tensor(t, s, INIT_UNIFORM_BOTH, 1 / sqrtf((float)taps), 2, (const int[]){n, taps},
                 "conv.weight");
     if (bias)
@@ -155,10 +154,9 @@ static int taps_of(struct steps *t, const struct step_kind *of, int x, int taps,
                    const char *bias)
 {
     const int n = t->value[x].width;
-    struct step *const s = steps_add(t, of);
+    struct step *const s = STEP_READING(t, of, x);
 
     s->n[TAPS] = taps;
-    step_reads(t, s, x);
     step_tensor(t, s, INIT_UNIFORM_BOTH, 1 / sqrtf((float)taps), 2, (const int[]){taps, n}, weight);
     if (bias)
         step_vector(t, s, INIT_ZERO, 0, n, bias);
@@ -224,9 +222,8 @@ static const struct step_kind shift = {
 
 int step_shift(struct steps *t, int x, const char *name)
 {
-    struct step *const s = steps_add(t, &shift);
+    struct step *const s = STEP_READING(t, &shift, x);
 
-    step_reads(t, s, x);
     step_state(t, s, name, t->value[x].width, 0);
     return step_writes(t, s, t->value[x].width);
 }

@@ -143,6 +143,16 @@ void step_reads(struct steps *t, struct step *s, int value)
         s->width[at - s->in] = t->value[value].width;
 }
 
+struct step *steps_reading(struct steps *t, const struct step_kind *kind, const int *value,
+                           size_t n)
+{
+    struct step *const s = steps_add(t, kind);
+
+    for (size_t i = 0; i < n; i++)
+        step_reads(t, s, value[i]);
+    return s;
+}
+
 int step_writes_to(struct steps *t, struct step *s, int value)
 {
     int *const at = place(s->out, STEP_OUT);

@@ -246,6 +246,11 @@ int steps_far(struct steps *t, int width);
 void steps_drop(struct steps *t, int value);
 /* A step of this kind, with nothing set; add inputs and outputs in order. */
 struct step *steps_add(struct steps *t, const struct step_kind *kind);
+/* One that reads these values, in this order. */
+struct step *steps_reading(struct steps *t, const struct step_kind *kind, const int *value,
+                           size_t n);
+#define STEP_READING(t, kind, ...)                                                                 \
+    steps_reading(t, kind, (const int[]){__VA_ARGS__}, ARRAY_LEN(((const int[]){__VA_ARGS__})))
 void step_reads(struct steps *t, struct step *s, int value); /* NO_VALUE keeps the place */
 /* A new value, which it returns, of as many rows as the step's first input. */
 int step_writes(struct steps *t, struct step *s, int width);
