@@ -9,9 +9,6 @@
 #include "harness/machine/env_row.h"
 #include "harness/worker/peak_child.h"
 
-#include <csv.h>
-#include <inttypes.h>
-
 /* The facts for one number of threads. */
 struct pin_plan {
     int threads;
@@ -85,34 +82,22 @@ static char *cpus_text(const struct pin_plan *m)
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static void row(const char *key, const char *unit,
-                                                      const char *fmt, ...)
-{
-    char *value;
-    va_list ap;
+static const struct text_table_column columns[] = {
+    {.name = "key"}, {.name = "value"}, {.name = "unit"}};
 
-    va_start(ap, fmt);
-    const int n = vasprintf(&value, fmt, ap);
-    va_end(ap);
-    NEED(n >= 0);
-    printf("%s,", key);
-    if (strpbrk(value, ",\"\r\n"))
-        csv_fwrite(stdout, value, (size_t)n);
-    else
-        fputs(value, stdout);
-    printf(",%s\n", unit);
-    free(value);
+static void row(const char *key, const char *unit, const char *value)
+{
+    const char *const text[] = {key, value, unit};
+
+    text_row_print(stdout, FORMAT_CSV, columns, text, ARRAY_LEN(columns));
 }
 
 static void peak_row(const char *what, int threads, const char *unit, double value)
 {
-    char key[96];
+    char key[96], text[NUMBER_SIZE];
 
     snprintf(key, sizeof(key), "%s.%d", what, threads);
-    if (value > 0)
-        row(key, unit, "%.0f", value);
-    else
-        row(key, unit, "%s", ""); /* not measured */
+    row(key, unit, text_number(text, "%.0f", value > 0 ? value : NAN)); /* else not measured */
 }
 
 static void print_team_rows(const struct machine *r, const struct pin_plan *m)
@@ -120,7 +105,7 @@ static void print_team_rows(const struct machine *r, const struct pin_plan *m)
     char key[64], *const cpus = cpus_text(m);
 
     snprintf(key, sizeof(key), "plan.%d", m->threads);
-    row(key, "", "%s", cpus);
+    row(key, "", cpus);
     free(cpus);
     if (!r->opt->roofline)
         return;
@@ -134,45 +119,46 @@ static void print_team_rows(const struct machine *r, const struct pin_plan *m)
     peak_row("read_byte_per_s_dram", m->threads, "bytes/s", m->peaks.dram);
 }
 
-/* The keys are column names of env.csv. */
+/* Columns of env.csv. */
 static void print_rows(const struct machine *r)
 {
-    const struct env_row *const f = &r->env.row;
-    const struct topo_facts *const t = &r->env.topo;
+    static const char *const facts[] = {"host_id",
+                                        "cpu_model",
+                                        "isa",
+                                        "max_isa",
+                                        "hypervisor",
+                                        "packages",
+                                        "numa_nodes",
+                                        "cores",
+                                        "cpus",
+                                        "smt",
+                                        "allowed_cores",
+                                        "allowed_cpus",
+                                        "cpuset",
+                                        "core_kinds",
+                                        "cpu_quota",
+                                        "l1d_bytes",
+                                        "l2_bytes",
+                                        "l3_bytes",
+                                        "l3_count",
+                                        "memory_bytes",
+                                        "memory_free_bytes",
+                                        "huge_pages",
+                                        "governor",
+                                        "boost",
+                                        "hwloc_version",
+                                        "env_overrides",
+                                        "clock_resolution_ns",
+                                        "clock_overhead_ns"};
+    const struct table *const t = &tables[TABLE_ENV];
+    char text[NUMBER_SIZE];
 
-    puts("key,value,unit");
-    row("host_id", "", "%s", f->host_id);
-    row("cpu_model", "", "%s", f->cpu_model);
-    row("isa", "", "%s", f->isa);
-    row("max_isa", "", "%s", f->max_isa);
-    row("hypervisor", "", "%s", f->hypervisor);
-    row("packages", "", "%d", t->packages);
-    row("numa_nodes", "", "%d", t->numa_nodes);
-    row("cores", "", "%d", t->cores);
-    row("cpus", "", "%d", t->cpus);
-    row("smt", "0/1", "%d", t->smt);
-    row("allowed_cores", "", "%d", t->allowed_cores);
-    row("allowed_cpus", "", "%d", t->allowed_cpus);
-    row("cpuset", "", "%s", t->cpuset);
-    row("core_kinds", "", "%d", t->kinds);
-    if (isfinite(f->cpu_quota))
-        row("cpu_quota", "CPUs", "%.3g", f->cpu_quota);
-    else
-        row("cpu_quota", "CPUs", "%s", "");
-    row("l1d_bytes", "bytes", "%zu", t->l1d_bytes);
-    row("l2_bytes", "bytes", "%zu", t->l2_bytes);
-    row("l3_bytes", "bytes", "%zu", t->l3_bytes);
-    row("l3_count", "", "%d", t->l3_count);
-    row("memory_bytes", "bytes", "%" PRId64, f->memory_bytes);
-    row("memory_free_bytes", "bytes", "%" PRId64, f->memory_free_bytes);
-    row("huge_pages", "", "%s", f->huge_pages);
-    row("governor", "", "%s", f->governor);
-    row("boost", "", "%s", f->boost);
-    row("hwloc_version", "", "%s", f->hwloc_version);
-    row("env_overrides", "", "%s", f->env_overrides);
-    row("clock_resolution_ns", "ns", "%.3g", f->clock_resolution_ns);
-    row("clock_overhead_ns", "ns", "%.3g", f->clock_overhead_ns);
-    row("pin", "", "%s", r->opt->pin);
+    text_row_print(stdout, FORMAT_CSV, columns, NULL, ARRAY_LEN(columns));
+    for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
+        const int at = find_column(t, facts[i]);
+        row(facts[i], t->columns[at].unit, row_field(t, at, &r->env.row, text));
+    }
+    row("pin", "", r->opt->pin);
     for (int i = 0; i < r->n_teams; i++)
         print_team_rows(r, &r->teams[i]);
 }
