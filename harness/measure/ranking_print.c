@@ -3,8 +3,6 @@
  * Rankings as text: contestants over all shapes, then a line for each shape; and as CSV. */
 #include "ranking_text.h"
 
-#include <csv.h>
-
 /* "slower", "probably slower (noisy)", "no difference shown (CPU time)" */
 static void verdict_text(const struct change *c, char *buf, size_t size)
 {
@@ -263,29 +261,12 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
 
 /* ---- CSV ---------------------------------------------------------------------------------- */
 
-static const char CSV_HEADER[] = "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,"
-                                 "few,verdict,bits,unit,remark,clock,time_ns\n";
-
-static void csv_number(FILE *f, double x)
-{
-    if (isfinite(x))
-        fprintf(f, ",%.9g", x);
-    else
-        putc(',', f);
-}
-
-/* `alone`: it leads, and each of the others is shown to be slower. */
-static void csv_change(FILE *f, const struct change *c, bool leads, bool alone)
-{
-    csv_number(f, exp(c->log.mid));
-    csv_number(f, exp(c->log.low));
-    csv_number(f, exp(c->log.high));
-    fprintf(f, ",%s,%s", c->few ? "1" : "",
-            leads                   ? alone ? "fastest" : "first"
-            : !isfinite(c->log.mid) ? ""
-            : is_shown(c)           ? verdict_name[c->verdict]
-                                    : verdict_name[VERDICT_UNSHOWN]);
-}
+static const struct text_table_column csv_columns[] = {
+    {.name = "subject"}, {.name = "setting"}, {.name = "mean"},    {.name = "name"},
+    {.name = "variant"}, {.name = "backend"}, {.name = "case_id"}, {.name = "ratio"},
+    {.name = "low"},     {.name = "high"},    {.name = "few"},     {.name = "verdict"},
+    {.name = "bits"},    {.name = "unit"},    {.name = "remark"},  {.name = "clock"},
+    {.name = "time_ns"}};
 
 /* Is the first of the ranking, or the leader of shape `s`, shown to be faster than each other that
  * ran there? */
@@ -301,57 +282,55 @@ static bool is_alone(const struct ranking *r, int s)
     return true;
 }
 
-/* The fields up to the changes; `row` is NULL over all shapes. */
-static void csv_names(FILE *f, enum ranked what, const char *setting, const char *mean,
-                      const struct contestant *v, const struct latency_row *row)
+/* Contestant i in shape s; -1: over all shapes. */
+static void csv_row(FILE *f, const struct rankings *all, const struct ranking *r, enum ranked what,
+                    int i, int s)
 {
-    const char *const texts[] = {setting,
-                                 mean,
-                                 v->name,
-                                 row ? row->variant : "",
-                                 row ? row->backend : "",
-                                 row ? row->case_id : ""};
+    static const struct change one = {.n = 0}, none = {.log = {NAN, NAN, NAN}};
+    const struct contestant *const v = &r->v[i];
+    const struct latency_row *const row = s < 0 ? NULL : v->place[s].row;
+    const struct change *const own = row ? &v->place[s].change : &v->change;
+    const bool first = i == (row ? r->leader[s] : 0), leads = first && (row || r->common > 0);
+    const struct change *const c = !row && r->common == 0 ? &none : row && leads ? &one : own;
+    const double bits = row ? NAN : v->bits;
+    const double ns = row || r->shapes == 1 ? ranking_ns(r, i, max_int(0, s)) : NAN;
+    char setting[256], shapes[64], num[5][NUMBER_SIZE];
 
-    fputs(subject[what], f);
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        putc(',', f);
-        csv_fwrite(f, texts[i], strlen(texts[i]));
-    }
+    ranking_setting(all, r, setting, sizeof(setting));
+    shapes_text(r, what, shapes, sizeof(shapes));
+    const char *const text[ARRAY_LEN(csv_columns)] = {subject[what],
+                                                      setting,
+                                                      row ? "" : shapes,
+                                                      v->name,
+                                                      row ? row->variant : "",
+                                                      row ? row->backend : "",
+                                                      row ? row->case_id : "",
+                                                      text_number(num[0], "%.9g", exp(c->log.mid)),
+                                                      text_number(num[1], "%.9g", exp(c->log.low)),
+                                                      text_number(num[2], "%.9g", exp(c->log.high)),
+                                                      c->few ? "1" : "",
+                                                      leads ? is_alone(r, s) ? "fastest" : "first"
+                                                      : !isfinite(c->log.mid) ? ""
+                                                      : is_shown(c) ? verdict_name[c->verdict]
+                                                                    : verdict_name[VERDICT_UNSHOWN],
+                                                      text_number(num[3], "%.9g", bits),
+                                                      isfinite(bits) ? all->unit : "",
+                                                      first ? "" : change_remark(own),
+                                                      clock_name[by_clock(r, s)],
+                                                      text_number(num[4], "%.9g", ns)};
+    text_row_print(f, FORMAT_CSV, csv_columns, text, ARRAY_LEN(csv_columns));
 }
 
-void rankings_print_csv_header(FILE *f) { fputs(CSV_HEADER, f); }
+void rankings_print_csv_header(FILE *f)
+{
+    text_row_print(f, FORMAT_CSV, csv_columns, NULL, ARRAY_LEN(csv_columns));
+}
 
 void rankings_print_csv(FILE *f, const struct rankings *all, enum ranked what)
 {
-    static const struct change one = {.n = 0}, none = {.log = {NAN, NAN, NAN}};
-    char setting[256], shapes[64];
-
-    for (int k = 0; k < all->n; k++) {
-        const struct ranking *r = &all->v[k];
-        ranking_setting(all, r, setting, sizeof(setting));
-        shapes_text(r, what, shapes, sizeof(shapes));
-        for (int i = 0; i < r->n; i++) {
-            const struct contestant *v = &r->v[i];
-            csv_names(f, what, setting, shapes, v, NULL);
-            csv_change(f, r->common > 0 ? &v->change : &none, i == 0 && r->common > 0,
-                       is_alone(r, -1));
-            csv_number(f, v->bits);
-            fprintf(f, ",%s,%s,%s", isfinite(v->bits) ? all->unit : "",
-                    i > 0 ? change_remark(&v->change) : "", clock_name[by_clock(r, -1)]);
-            csv_number(f, r->shapes == 1 ? ranking_ns(r, i, 0) : NAN);
-            putc('\n', f);
-            for (int s = 0; s < r->shapes; s++) {
-                const struct place *p = &v->place[s];
-                const bool leads = i == r->leader[s];
-                if (!p->row)
-                    continue;
-                csv_names(f, what, setting, "", v, p->row);
-                csv_change(f, leads ? &one : &p->change, leads, is_alone(r, s));
-                fprintf(f, ",,,%s,%s", leads ? "" : change_remark(&p->change),
-                        clock_name[by_clock(r, s)]);
-                csv_number(f, ranking_ns(r, i, s));
-                putc('\n', f);
-            }
-        }
-    }
+    for (int k = 0; k < all->n; k++)
+        for (int i = 0; i < all->v[k].n; i++)
+            for (int s = -1; s < all->v[k].shapes; s++)
+                if (s < 0 || all->v[k].v[i].place[s].row)
+                    csv_row(f, all, &all->v[k], what, i, s);
 }

@@ -173,8 +173,8 @@ static void expect_csv(const struct truth *t, const struct rankings *all, enum r
         for (int k = 0; k < FIELDS; k++)
             field[k] = strsep(&rest, ",");
         cr_assert(field[NS] && !rest, "%s: %s", which, row);
-        const int id = atoi(field[CASE_ID] + 1);
-        if (strcmp(field[CASE_ID], "\"\"") == 0)
+        const int id = atoi(field[CASE_ID]);
+        if (!*field[CASE_ID])
             continue;
         line[n] = (struct line){id / (what == RANKED_BACKENDS ? t->of_each : VARIANTS * t->of_each),
                                 strtod(field[RATIO], NULL), strtod(field[NS], NULL)};
