@@ -130,18 +130,13 @@ static enum status refuse_unread_keys(const struct run *r, struct err *e)
     return OK;
 }
 
-static bool begins_with(const char *name, const char *prefix)
-{
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
 /* Tensors but those of results, or those. */
 static enum status refuse_unread_tensors(const struct run *r, bool results, struct err *e)
 {
     const struct safetensors *const s = r->s;
 
     for (int i = 0; i < s->n_tensors; i++)
-        if (!s->asked_tensor[i] && begins_with(s->tensors[i].name, "out.") == results)
+        if (!s->asked_tensor[i] && text_begins(s->tensors[i].name, "out.") == results)
             return safetensors_fail(
                 s, e, "tensor \"%s\" is %s  -> use the program that the file was made for",
                 s->tensors[i].name,
@@ -204,7 +199,7 @@ static enum status run_kind(struct run *r, const struct golden_kind *kind, struc
     if (r->y)
         golden_compare(r, "out.y", r->y, r->n_y);
     if (!r->grad)
-        golden_skip_grad(r, "no backward pass");
+        golden_skip(r, false);
     else if (kind->backward) {
         params_zero_grad(r->weights);
         kind->backward(r);
@@ -217,7 +212,7 @@ static enum status run_kind(struct run *r, const struct golden_kind *kind, struc
         return safetensors_fail(r->s, e, "has %d gradients, %d of them of something the model has",
                                 golden_count_grad(r), r->n_grad);
     if (has_grad && !r->grad)
-        golden_skip_unread(r, "no backward pass");
+        golden_skip(r, true);
     TRY(refuse_unread_tensors(r, true, e));
     if (r->tally->tensors == before)
         return safetensors_fail(
@@ -305,14 +300,13 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
                        verdict_fn *report, void *arg, struct err *e)
 {
     struct safetensors s;
-    const char *const slash = strrchr(path, '/');
     struct run r = {.g = g,
                     .engine = *g,
                     .s = &s,
                     .tally = t,
                     .report = report,
                     .arg = arg,
-                    .name = slash ? slash + 1 : path,
+                    .name = path_name(path),
                     .weights = &r.params,
                     .list = &r.sublayers};
 

@@ -139,9 +139,9 @@ void golden_compare_meta(struct run *r, const char *key, double got, double rela
 void golden_compare_total(struct run *r, const float *nll, size_t n);
 /* Number of gradients in the file. */
 int golden_count_grad(const struct run *r);
-/* Report every gradient of the file as skipped; every result that nothing has asked for. */
-void golden_skip_grad(struct run *r, const char *why);
-void golden_skip_unread(struct run *r, const char *why);
+/* Report every gradient of the file as skipped, for want of a backward pass; or every result that
+ * nothing has asked for. */
+void golden_skip(struct run *r, bool unread);
 
 /* ---- kinds that are one sub-layer --------------------------------------------------------- */
 

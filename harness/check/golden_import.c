@@ -38,13 +38,10 @@ struct import_run {
 static enum status import_open(struct run *r, struct weights *w, char name[IMPORT_NAME],
                                struct err *e)
 {
-    const char *const slash = strrchr(r->s->path, '/');
     char dir[FILE_PATH], file[FILE_PATH + sizeof(PUBLISHED_GGUF)];
 
-    snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - r->s->path) : 1,
-             slash ? r->s->path : ".");
-    const char *const last = strrchr(dir, '/');
-    snprintf(name, IMPORT_NAME, "%.127s", last ? last + 1 : dir);
+    file_parent(dir, r->s->path);
+    snprintf(name, IMPORT_NAME, "%.127s", path_name(dir));
     r->name = name;
     snprintf(file, sizeof(file), "%s/" PUBLISHED_GGUF, dir);
     const enum status st = weights_open(w, gguf_is(file) ? file : dir, e);

@@ -262,13 +262,12 @@ static enum status run_before(char before[FILE_PATH], const char *dir, struct er
     struct dirent **entries = NULL;
 
     TRY(rundir_find(run, NULL, dir, e));
-    const char *const slash = strrchr(run, '/'), *const name = slash ? slash + 1 : run;
-    snprintf(above, sizeof(above), "%.*s", slash > run ? (int)(slash - run) : 1, slash ? run : ".");
+    file_parent(above, run);
     const int n = scandir(above, &entries, NULL, alphasort);
     bool found = false;
     for (int i = n - 1; i >= 0; i--) {
         const char *const other = entries[i]->d_name;
-        found = found || (*other != '.' && strcmp(other, name) < 0 &&
+        found = found || (*other != '.' && strcmp(other, path_name(run)) < 0 &&
                           file_join(before, above, other, NULL) == OK && is_before(before, run));
         free(entries[i]);
     }

@@ -50,14 +50,13 @@ static void show_score(FILE *f, const struct rows *scores)
     }
     if (!best)
         return;
-    const char *const path = strrchr(best->corpus, '/');
     char mem[MEM_TEXT];
     mem_text(mem, best->mem_tokens);
     fprintf(f, "perplexity: %.4g per %s with %s tokens of context", best->ppl, best->unit, mem);
     if (isfinite(best->ppl_floor))
         fprintf(f, ", %.4g at best", best->ppl_floor);
     fputs("\n  text: ", f);
-    text_print(f, path ? path + 1 : best->corpus);
+    text_print(f, path_name(best->corpus));
     fputc('\n', f);
 }
 

@@ -10,12 +10,6 @@
 
 #include <dirent.h>
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
 /* "copy:lag=192, layers 2, d_model 64, heads 4" */
 static void read_made_of(struct plot_train *t, const char *table)
 {
@@ -30,10 +24,9 @@ static void read_made_of(struct plot_train *t, const char *table)
         return;
     for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
         const char *const value = safetensors_meta(&s, facts[i][0]);
-        const char *const slash = value ? strrchr(value, '/') : NULL;
         if (value)
             text_append(t->made_of, sizeof(t->made_of), "%s%s%s", *t->made_of ? ", " : "",
-                        facts[i][1], slash ? slash + 1 : value);
+                        facts[i][1], path_name(value));
     }
     const char *const unit = safetensors_meta(&s, "unit");
     text_put(t->unit, sizeof(t->unit), unit ? unit : "");
@@ -49,7 +42,7 @@ static enum status read_train(struct plot_data *d, const char *path, const char 
     TRY(table_read(&t->rows, &tables[TABLE_TRAIN], path, e));
     const int n = (int)(strlen(name) - strlen(tables[TABLE_TRAIN].file));
     snprintf(t->name, TEXT_SIZE, "%.*s", n > 0 ? n - 1 : 0, name); /* without the dot */
-    if (ends_with(t->name, ".safetensors"))
+    if (text_ends(t->name, ".safetensors"))
         t->name[strlen(t->name) - strlen(".safetensors")] = '\0';
     read_made_of(t, path);
     d->n_train++;
@@ -77,7 +70,7 @@ static enum status read_file(struct plot_data *d, const char *name, struct err *
     const int before = d->n_changes;
 
     TRY(file_join(path, d->dir, name, e));
-    if (!ends_with(name, ".csv"))
+    if (!text_ends(name, ".csv"))
         return OK;
     for (int t = 0; t < TABLE_COUNT; t++)
         if (strcmp(name, tables[t].file) == 0 && t != TABLE_SAMPLES && t != TABLE_TRAIN) {
@@ -85,7 +78,7 @@ static enum status read_file(struct plot_data *d, const char *name, struct err *
             keep_file(d, name, &tables[t], -1);
             return OK;
         }
-    if (ends_with(name, tables[TABLE_TRAIN].file)) {
+    if (text_ends(name, tables[TABLE_TRAIN].file)) {
         TRY(read_train(d, path, name, e));
         keep_file(d, name, &tables[TABLE_TRAIN], d->n_train - 1);
     } else if (plot_is_changes(path)) {
@@ -112,7 +105,7 @@ static void name_weights(struct plot_data *d)
 
     for (size_t i = 0; i < d->table[TABLE_PERPLEXITY].n; i++)
         for (size_t k = 0; k < d->table[TABLE_STUDY].n; k++) {
-            if (!*study[k].checkpoint || !ends_with(score[i].checkpoint, study[k].checkpoint))
+            if (!*study[k].checkpoint || !text_ends(score[i].checkpoint, study[k].checkpoint))
                 continue;
             plot_name_weights(score[i].checkpoint, &study[k], score[i].variant);
             break;

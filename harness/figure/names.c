@@ -142,14 +142,11 @@ double plot_number(const struct table *t, const void *row, const char *column)
 static int short_name(const char *column)
 {
     static const char *const units[] = {"_tokens", "_size", "_len"};
-    const size_t n = strlen(column);
 
-    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        const size_t m = strlen(units[i]);
-        if (n > m && strcmp(column + n - m, units[i]) == 0)
-            return (int)(n - m);
-    }
-    return (int)n;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (text_ends(column, units[i]))
+            return (int)(strlen(column) - strlen(units[i]));
+    return (int)strlen(column);
 }
 
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

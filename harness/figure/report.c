@@ -29,11 +29,6 @@ struct page {
 
 /* ---- text --------------------------------------------------------------------------------- */
 
-static bool starts(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 /* For content, and for attributes in double quotes. */
 static void print_text(FILE *f, const char *text)
 {
@@ -74,14 +69,14 @@ static void print_svg(FILE *f, const char *svg, const char *title, int number)
     print_text(f, title);
     fputs("\"", f);
     for (s += strlen("<svg"); *s; s++) {
-        const char *const end = starts(s, "<title>") ? strstr(s, "</title>") : NULL;
+        const char *const end = text_begins(s, "<title>") ? strstr(s, "</title>") : NULL;
         if (end) {
             s = end + strlen("</title>") - 1;
             continue;
         }
         fputc(*s, f);
         for (size_t i = 0; i < ARRAY_LEN(ids); i++)
-            if (starts(s, ids[i])) {
+            if (text_begins(s, ids[i])) {
                 fprintf(f, "%sf%d-", ids[i] + 1, number);
                 s += strlen(ids[i]) - 1;
                 break;
@@ -139,8 +134,7 @@ static void put_name(struct page *p, const struct plot_data *d)
 
     while (n > 1 && dir[n - 1] == '/')
         dir[--n] = '\0';
-    const char *const slash = strrchr(dir, '/');
-    print_text(p->f, env && env->run_id[0] ? env->run_id : slash ? slash + 1 : dir);
+    print_text(p->f, env && env->run_id[0] ? env->run_id : path_name(dir));
 }
 
 static void put_title(struct page *p) { put_name(p, p->r->run); }

@@ -118,8 +118,7 @@ static void mitigations(char *buf, size_t size)
 static int note_openmp(struct dl_phdr_info *info, size_t info_size, void *arg)
 {
     struct env_row *const row = arg;
-    const char *const slash = strrchr(info->dlpi_name, '/');
-    const char *const name = slash ? slash + 1 : info->dlpi_name;
+    const char *const name = path_name(info->dlpi_name);
 
     if (strncmp(name, "libgomp", 7) == 0 || strncmp(name, "libomp", 6) == 0 ||
         strncmp(name, "libiomp", 7) == 0)

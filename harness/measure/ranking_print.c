@@ -90,10 +90,8 @@ static void print_cells(FILE *f, char cell[CELLS][CELL], const int width[CELLS])
 /* "  quality: bits per symbol of copy:lag=192, less is better, 0.830 at best" */
 static void print_quality(FILE *f, const struct rankings *all)
 {
-    const char *const path = strrchr(all->corpus, '/');
-
     fprintf(f, "  quality: bits per %s of ", all->unit);
-    text_print(f, path ? path + 1 : all->corpus);
+    text_print(f, path_name(all->corpus));
     fputs(", less is better", f);
     if (isfinite(all->floor_bits))
         fprintf(f, ", %.3f at best", all->floor_bits);

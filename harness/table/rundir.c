@@ -262,8 +262,7 @@ enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir
     rundir_init(r);
     TRY(st);
     memcpy(r->path, path, sizeof(path));
-    const char *slash = strrchr(r->path, '/');
-    if (!text_put(r->run_id, sizeof(r->run_id), slash ? slash + 1 : r->path))
+    if (!text_put(r->run_id, sizeof(r->run_id), path_name(r->path)))
         return fail(e, E_IO, "%s has a name longer than %d bytes  -> rename the folder", r->path,
                     TEXT_SIZE - 1);
     st = resume(r, e);

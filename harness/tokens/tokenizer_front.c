@@ -131,7 +131,6 @@ static enum status check_tokens(const struct tokenizer *t, const char *file, con
 {
     static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens",
                                         "added_tokens_decoder"};
-    static const char end[] = "_token";
     const char *key;
     json_t *value;
 
@@ -139,13 +138,12 @@ static enum status check_tokens(const struct tokenizer *t, const char *file, con
         TRY(check_all_named(t, file, json_object_get(j, lists[i]), e));
     json_object_foreach((json_t *)j, key, value)
     {
-        const size_t n = strlen(key);
         const bool used = strcmp(key, "bos_token") == 0 || strcmp(key, "eos_token") == 0;
         const json_t *const text =
             json_is_object(value) ? json_object_get(value, "content") : value;
         if (used && !json_is_string(text) && !json_is_null(value))
             return tokenizer_bad(t, e, "%s: %s is not a text  -> a whole file", file, key);
-        if (n >= sizeof(end) - 1 && strcmp(key + n - (sizeof(end) - 1), end) == 0)
+        if (text_ends(key, "_token"))
             TRY(check_named(t, file, value, e));
     }
     return OK;

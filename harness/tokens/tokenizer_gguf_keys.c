@@ -102,16 +102,13 @@ static enum status check_lists(const struct tokenizer *t, const json_t *keys, bo
 /* All that name a token, whoever asks for it. */
 static enum status check_ids(const struct tokenizer *t, const json_t *keys, struct err *e)
 {
-    static const char end[] = "_token_id";
     const char *key;
     json_t *value;
     json_int_t id;
 
     json_object_foreach((json_t *)keys, key, value)
     {
-        const size_t n = strlen(key);
-        if (strncmp(key, KEY, strlen(KEY)) == 0 && n >= sizeof(end) &&
-            strcmp(key + n - strlen(end), end) == 0)
+        if (text_begins(key, KEY) && text_ends(key, "_token_id"))
             TRY(gguf_token(t, keys, key + strlen(KEY), &id, e));
     }
     return OK;

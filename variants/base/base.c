@@ -35,6 +35,18 @@ void text_item(char *buf, size_t size, const char *fmt, ...)
     CHECK(length >= 0 && (size_t)length < size - n);
 }
 
+bool text_begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+const char *path_name(const char *path)
+{
+    const char *const slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
 bool text_ends(const char *text, const char *end)
 {
     const size_t n = strlen(text), m = strlen(end);

@@ -68,7 +68,9 @@ void text_append(char *buf, size_t size, const char *fmt, ...)
 /* Likewise an item of a list that commas join; all of it must fit. */
 void text_item(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+bool text_begins(const char *text, const char *with);
 bool text_ends(const char *text, const char *end); /* is `end` what it ends in? */
+const char *path_name(const char *path);           /* what is behind its last slash */
 
 /* Index of a word in a NULL-terminated list, -1 if absent. */
 int word_index(const char *word, const char *const *words);

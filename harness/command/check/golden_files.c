@@ -49,14 +49,12 @@ static bool add_model(struct golden_files *f, const char *dir)
 /* A folder of golden files has files, and folders of published models. */
 static void add_entry(struct golden_files *f, const char *dir, const char *name)
 {
-    static const char ending[] = ".safetensors";
-    const size_t n = strlen(name);
     char path[FILE_PATH];
     struct err e;
 
     if (*name == '.')
         return;
-    if (n > strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0)
+    if (text_ends(name, ".safetensors"))
         add_if_there(f, dir, name, NULL);
     else if (file_join(path, dir, name, &e) == OK)
         add_model(f, path);

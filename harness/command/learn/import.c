@@ -10,7 +10,6 @@
 static enum status convert(struct lm *m, struct arena *a, const struct weights *w, const char *dir,
                            const char *out, struct err *e)
 {
-    const char *const slash = strrchr(out, '/');
     char folder[FILE_PATH], from[PUBLISHED_PATH];
     bool tokenizer;
 
@@ -24,8 +23,7 @@ static enum status convert(struct lm *m, struct arena *a, const struct weights *
     TRY(tokenizer_copy(from, folder, &tokenizer, e));
     const struct provenance made = {.unit = "token",
                                     .source = w->published.source,
-                                    .tokenizer =
-                                        tokenizer ? folder + (slash ? slash + 1 - out : 0) : NULL};
+                                    .tokenizer = tokenizer ? path_name(folder) : NULL};
     TRY(trainer_forget(out, e)); /* of a training that is overwritten */
     return checkpoint_save(out, &w->config, &m->params, &made, e);
 }

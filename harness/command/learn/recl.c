@@ -22,10 +22,7 @@ struct group {
 
 static int is_losses(const struct dirent *entry)
 {
-    static const char end[] = ".safetensors";
-    const size_t n = strlen(entry->d_name);
-
-    return n > strlen(end) && strcmp(entry->d_name + n - strlen(end), end) == 0;
+    return text_ends(entry->d_name, ".safetensors");
 }
 
 static enum status read_file(struct group *g, const char *folder, const char *name, struct err *e)

@@ -68,19 +68,12 @@ static void add_model(struct text_table *t, const char *path, const char *name)
 /* Is it a model, as far as names say? */
 static bool looks_like_one(const char *path, const char *name)
 {
-    static const char *const endings[] = {".safetensors", ".gguf"};
-    const size_t n = strlen(name);
     char config[FILE_PATH];
-    bool ends = false;
 
     if (file_join(config, path, PUBLISHED_CONFIG, &(struct err){""}) == OK &&
         access(config, F_OK) == 0)
         return true;
-    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
-        const size_t m = strlen(endings[i]);
-        ends = ends || (n > m && strcmp(name + n - m, endings[i]) == 0);
-    }
-    return ends;
+    return text_ends(name, ".safetensors") || text_ends(name, ".gguf");
 }
 
 static enum status list_folder(struct text_table *t, const char *dir, struct err *e)

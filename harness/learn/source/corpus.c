@@ -67,14 +67,13 @@ enum status corpus_open(struct corpus *c, const char *path, enum split split, si
                         struct err *e)
 {
     const bool generated = synthetic_named(path);
-    const char *slash = generated ? NULL : strrchr(path, '/');
 
     *c = (struct corpus){.vocab = 256, .unit = "byte"};
     if (max_bytes > 0 && max_bytes < FEWEST)
         return fail(e, E_USAGE, "text %s: --bytes %zu is too few  -> use %d or more, or 0 for all",
                     path, max_bytes, FEWEST);
     TRY(generated ? generate(c, path, split, max_bytes, e) : map_text(c, path, max_bytes, e));
-    c->name = strdup(slash ? slash + 1 : path);
+    c->name = strdup(generated ? path : path_name(path));
     if (!c->name) {
         corpus_close(c);
         return fail(e, E_NOMEM, "text %s: no memory for its name  -> free some memory", path);

@@ -161,7 +161,6 @@ enum status train_texts_check_length(struct trainer *t, struct err *e)
 
 enum status train_texts_keep(struct trainer *t, const char *ckpt, struct err *e)
 {
-    const char *const slash = strrchr(ckpt, '/');
     char folder[FILE_PATH];
     bool any = false;
 
@@ -173,6 +172,6 @@ enum status train_texts_keep(struct trainer *t, const char *ckpt, struct err *e)
     if (!t->opt->resume && t->ranks.index == 0)
         TRY(tokenizer_copy(t->tokenizer, folder, &any, e));
     if (any || t->opt->resume)
-        snprintf(t->beside, sizeof(t->beside), "%s", folder + (slash ? slash + 1 - ckpt : 0));
+        snprintf(t->beside, sizeof(t->beside), "%s", path_name(folder));
     return OK;
 }

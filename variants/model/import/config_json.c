@@ -82,7 +82,7 @@ static enum status parse(json_t **out, const struct safetensors *file, const cha
 enum status import_json(json_t **out, const char *checkpoint, const char *path, size_t most,
                         struct err *e)
 {
-    const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
+    const char *const name = path_name(path);
     struct safetensors file;
 
     *out = NULL;

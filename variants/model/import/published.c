@@ -148,8 +148,7 @@ static void put_source(struct published *p, struct config_json *j, const char *d
     const char *name = json_is_string(said) ? json_string_value(said) : "";
 
     if (!*name) { /* the folder's own name, whatever the path to it is */
-        name = realpath(dir, whole) ? whole : dir;
-        name = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+        name = path_name(realpath(dir, whole) ? whole : dir);
     }
     printable_copy(p->source, sizeof(p->source), name);
 }
@@ -340,17 +339,13 @@ static bool is_buffer(const char *name)
     return false;
 }
 
-static bool begins(const char *name, const char *with)
-{
-    return with && strncmp(name, with, strlen(with)) == 0;
-}
-
 /* Layers that guess further tokens, and what reads images. */
 static bool is_aside(const struct published *p, const char *name)
 {
-    const bool of_text = begins(name, p->prefix) || begins(name, *p->outer ? p->outer : "lm_head");
+    const bool of_text =
+        text_begins(name, p->prefix) || text_begins(name, *p->outer ? p->outer : "lm_head");
 
-    return begins(name, p->rows->aside) || (p->part && !of_text);
+    return (p->rows->aside && text_begins(name, p->rows->aside)) || (p->part && !of_text);
 }
 
 /* What nothing reads would make a wrong model, silently. */

@@ -15,9 +15,13 @@ enum { INDEX_BYTES = 32 << 20, MAX_FILES = 512, MAX_TENSORS = 100000, PATH_SIZE 
 #define SINGLE "model.safetensors"
 #define WHOLE "-00001-of-00001.safetensors" /* the one shard of a model of one */
 
-static bool join(char to[PATH_SIZE], const char *dir, const char *name)
+static enum status join(char to[PATH_SIZE], const char *checkpoint, const char *dir,
+                        const char *name, struct err *e)
 {
-    return snprintf(to, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE;
+    return snprintf(to, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE
+               ? OK
+               : fail(e, E_IO, "checkpoint %s: its path is too long  -> use a shorter one",
+                      checkpoint);
 }
 
 static bool is_plain(const char *name)
@@ -179,9 +183,7 @@ static enum status open_files(struct shards *s, const char *const *names, int n,
     char path[PATH_SIZE];
 
     for (int i = 0; i < n; i++) {
-        if (!join(path, dir, names[i]))
-            return fail(e, E_IO, "checkpoint %s: its path is too long  -> use a shorter one",
-                        checkpoint);
+        TRY(join(path, checkpoint, dir, names[i], e));
         TRY(add_file(s, path, e));
     }
     return OK;
@@ -198,14 +200,6 @@ static enum status no_doubles(const struct shards *s, const char *checkpoint, st
     return OK;
 }
 
-/* Is it the file of this name in the folder? */
-static bool is_named(const struct safetensors *file, const char *name)
-{
-    const char *const slash = strrchr(file->path, '/');
-
-    return strcmp(slash ? slash + 1 : file->path, name) == 0;
-}
-
 static enum status take_tensors(struct shards *s, const json_t *map, const char *checkpoint,
                                 struct err *e)
 {
@@ -217,7 +211,7 @@ static enum status take_tensors(struct shards *s, const json_t *map, const char 
     json_object_foreach((json_t *)map, name, file)
     {
         const struct shard_tensor *const t = shards_find(s, name);
-        if (!t || !is_named(t->in, json_string_value(file)))
+        if (!t || strcmp(path_name(t->in->path), json_string_value(file)) != 0)
             return fail(e, E_IO,
                         "checkpoint %s: index wants \"%.95s\" in %.95s, which lacks it  "
                         "-> give all files of one model",
@@ -263,9 +257,7 @@ static enum status open_around(struct shards *s, const char *checkpoint, const c
     look_around(&a, dir);
     if (a.n_whole != 1)
         return nothing_there(&a, checkpoint, e);
-    if (!join(path, dir, a.whole))
-        return fail(e, E_IO, "checkpoint %s: its path is too long  -> use a shorter one",
-                    checkpoint);
+    TRY(join(path, checkpoint, dir, a.whole, e));
     return open_single(s, checkpoint, path, e);
 }
 
@@ -276,9 +268,8 @@ enum status shards_open(struct shards *s, const char *checkpoint, const char *di
     enum status st;
 
     *s = (struct shards){0};
-    if (!join(path, dir, SINGLE) || !join(index, dir, INDEX))
-        return fail(e, E_IO, "checkpoint %s: its path is too long  -> use a shorter one",
-                    checkpoint);
+    TRY(join(path, checkpoint, dir, SINGLE, e));
+    TRY(join(index, checkpoint, dir, INDEX, e));
     if (file)
         st = open_single(s, checkpoint, file, e);
     else if (access(index, F_OK) == 0)
