@@ -9,7 +9,7 @@
  *   y   = sum over the k largest: g_e (W_2e act(W_1e x + b_1e) + b_2e)      act = relu, usually
  *   aux = E sum_e f_e mean(p_e)
  *
- * or, with gated units, W_2e (f(W_ge x + b_ge) (.) (W_1e x + b_1e)) + b_2e (ffn_gated.c). Files of
+ * or, with gated units, W_2e (f(W_ge x + b_ge) (.) (W_1e x + b_1e)) + b_2e (ffn.c). Files of
  * published models say more: whether gates are divided by their sum, what they are multiplied by, a
  * bias of the router, clamped units (OpenAI 2025, arXiv:2508.10925), groups of experts within which
  * a row chooses, those with the largest p (DeepSeek-AI 2024, arXiv:2405.04434), and an expert that
