@@ -22,6 +22,7 @@ struct line {
     struct study *s;
     const char *key;
     struct words words; /* of the value */
+    const char *word;   /* of keys that take one */
     int number;
     void *to; /* the field, of keys that have one */
     int most, open;
@@ -53,28 +54,14 @@ static const char *join(struct line *l, int first)
     return kept;
 }
 
-static enum status one_word(const struct line *l, const char **word, struct err *e)
-{
-    if (l->words.n != 1)
-        return fail(e, E_USAGE, "%s takes one word, not %d  -> give one", l->key, l->words.n);
-    *word = l->words.v[0].text;
-    return OK;
-}
-
 static enum status set_number(struct line *l, struct err *e)
 {
-    const char *word = "";
-
-    TRY(one_word(l, &word, e));
-    return number_parse(l->to, l->key, word, 1, l->most, e);
+    return number_parse(l->to, l->key, l->word, 1, l->most, e);
 }
 
 static enum status set_decimal(struct line *l, struct err *e)
 {
-    const char *word = "";
-
-    TRY(one_word(l, &word, e));
-    return decimal_parse(l->to, l->key, word, 0, 1e6, l->open, e);
+    return decimal_parse(l->to, l->key, l->word, 0, 1e6, l->open, e);
 }
 
 static enum status set_words(struct line *l, struct err *e)
@@ -283,9 +270,8 @@ static enum status set_rates_of(struct line *l, struct err *e)
 
 static enum status set_baseline(struct line *l, struct err *e)
 {
-    const char *word = "";
+    const char *const word = l->word;
 
-    TRY(one_word(l, &word, e));
     l->s->baseline = find_variant(l->s, word);
     if (l->s->baseline >= 0)
         return OK;
@@ -302,10 +288,8 @@ static enum status set_baseline(struct line *l, struct err *e)
 static enum status set_budgets(struct line *l, struct err *e)
 {
     struct ints *const to = l->to;
-    const char *word = "";
 
-    TRY(one_word(l, &word, e));
-    TRY(range_parse(to, l->key, word, 1, l->most, e));
+    TRY(range_parse(to, l->key, l->word, 1, l->most, e));
     if (to->n > STUDY_BUDGETS_MAX)
         return fail(e, E_USAGE, "budgets are %d  -> write at most %d", to->n, STUDY_BUDGETS_MAX);
     for (int i = 1; i < to->n; i++)
@@ -318,21 +302,16 @@ static enum status set_budgets(struct line *l, struct err *e)
 static enum status set_equal(struct line *l, struct err *e)
 {
     static const char *const words[] = {"no", "yes", NULL};
-    const char *word = "";
+    const int i = word_index(l->word, words);
 
-    TRY(one_word(l, &word, e));
-    const int i = word_index(word, words);
     l->s->equal_parameters = i == 1;
-    return i >= 0 ? OK : fail(e, E_USAGE, "%s \"%.60s\"  -> write yes or no", l->key, word);
+    return i >= 0 ? OK : fail(e, E_USAGE, "%s \"%.60s\"  -> write yes or no", l->key, l->word);
 }
 
 static enum status set_skeleton(struct line *l, struct err *e)
 {
-    const char *word = "";
-
-    TRY(one_word(l, &word, e));
-    l->s->skeleton = word_index(word, skeleton_name);
-    return l->s->skeleton >= 0 ? OK : unknown_word(e, l->key, word, skeleton_name, NULL);
+    l->s->skeleton = word_index(l->word, skeleton_name);
+    return l->s->skeleton >= 0 ? OK : unknown_word(e, l->key, l->word, skeleton_name, NULL);
 }
 
 /* ---- the keys ------------------------------------------------------------------------------- */
@@ -405,6 +384,9 @@ static enum status read_line(struct line *l, char *text, bool *seen, struct err 
     TRY(words_split(&l->words, &l->s->words, equals + 1, NULL, 0, e));
     if (l->words.n == 0)
         return fail(e, E_USAGE, "%s has no value  -> write KEY = VALUE", l->key);
+    if (l->words.n > 1 && !keys[i].again && keys[i].set != set_words)
+        return fail(e, E_USAGE, "%s takes one word, not %d  -> give one", l->key, l->words.n);
+    l->word = l->words.v[0].text;
     l->to = (char *)l->s + keys[i].at;
     l->most = keys[i].most;
     l->open = keys[i].open;
