@@ -175,9 +175,9 @@ static bool expect_derivatives(struct trained *t)
     run_backward(t);
     for (const struct param *w = p->v; w < p->v + p->n && smooth; w++)
         if (is_of_words(w->name))
-            smooth =
-                expect_gradient_aside(&f, kept_text("%s: %s", t->m.lm.c.variant->name, w->name),
-                                      w->data, w->grad, w->n, 128 * U, 2 * f.noise / f.step);
+            smooth = expect_gradient_aside(
+                &f, kept_text("%s: %s", t->m.lm.c.variant->name, w->name), w->data, w->grad, w->n,
+                128 * U, 2 * f.noise / f.step, DIRECTIONS);
     return smooth;
 }
 

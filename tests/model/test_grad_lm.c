@@ -21,11 +21,16 @@ static void between_distances(const struct params *p)
 static bool expect_derivatives(struct trained *t)
 {
     const struct config *const c = &t->m.lm.c;
+    const bool drops = t->m.lm.drop.p > 0;
     const struct scalar f = {loss, t, 4 * U * log(c->V), 0x1p-6};
 
-    return expect_derivatives_of(t, &f,
-                                 kept_text("%s, %s, %s", c->variant->name, wiring_name[c->wiring],
-                                           c->gate ? c->gate->name : "no gate"));
+    run_backward(t);
+    /* With dropout along one more direction: a mask that backward lacks is in most entries of a gradient. */
+    return expect_gradients_along(
+        &f,
+        kept_text("%s, %s, %s%s", c->variant->name, wiring_name[c->wiring],
+                  c->gate ? c->gate->name : "no gate", drops ? ", dropping" : ""),
+        &t->m.lm.params, 64 * U, drops ? 1 : DIRECTIONS);
 }
 
 /* Weights in a generic position: no choice between experts is so close that every step changes it.

@@ -339,7 +339,8 @@ TEST_EACH(int *b, steps, gradients, every_backend(), .timeout = 120)
         memcpy(steps_gradient(&p.t, &p.r, p.t.result).at, p.weights, n * sizeof(float));
         steps_backward(&p.t, &p.r);
         const char *const what = kept_text("%s, %s", backends[*b]->name, lists[k].name);
-        expect_gradient_aside(&f, what, p.x, p.d_x, ROWS * D, 256 * U, 2 * f.noise / f.step);
+        expect_gradient_aside(&f, what, p.x, p.d_x, ROWS * D, 256 * U, 2 * f.noise / f.step,
+                              DIRECTIONS);
         expect_gradients_aside(&f, what, &p.p, 256 * U);
     }
 }

@@ -169,16 +169,16 @@ static inline void expect_gradient(const struct scalar *f, const char *what, flo
 
 /* The same for a function with corners and jumps that cannot all be avoided, such as an argmax of
  * many. A direction in which one of them is near at every step decides nothing and is replaced by
- * another. False if too few decide: x is in a bad position. */
+ * another. False if fewer than `directions` decide: x is in a bad position. */
 static inline bool expect_gradient_aside(const struct scalar *f, const char *what, float *x,
                                          const float *grad, size_t n, double relative,
-                                         double absolute)
+                                         double absolute, int directions)
 {
     const uint64_t stream = rng_stream(what);
     int smooth = 0;
     float *v = room(n, sizeof(*v));
 
-    for (int d = 0; d < 2 * DIRECTIONS && smooth < DIRECTIONS; d++) {
+    for (int d = 0; d < 2 * directions && smooth < directions; d++) {
         struct slope s = {0};
         for (size_t i = 0; i < n; i++)
             v[i] = direction(stream, n, d, i);
@@ -189,5 +189,5 @@ static inline bool expect_gradient_aside(const struct scalar *f, const char *wha
         expect_slope(what, d, &s, &c);
         smooth++;
     }
-    return smooth == DIRECTIONS;
+    return smooth == directions;
 }

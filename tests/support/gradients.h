@@ -22,10 +22,8 @@ static inline float *copy_gradients(const struct params *p, size_t *n)
 static inline void expect_gradients(const struct scalar *f, const char *what,
                                     const struct params *p, double relative, double absolute)
 {
-    char name[192];
-
     for (const struct param *w = p->v; w < p->v + p->n; w++) {
-        snprintf(name, sizeof(name), "%.96s%s%.93s", what, *what ? ": " : "", w->name);
+        const char *const name = kept_text("%.96s%s%.93s", what, *what ? ": " : "", w->name);
         if (!w->buffer)
             expect_gradient(f, name, w->data, w->grad, w->n, relative, absolute);
     }
@@ -33,19 +31,24 @@ static inline void expect_gradients(const struct scalar *f, const char *what,
 
 /* Along directions that no corner is near; false if there are too few of one parameter. Values of f may
  * change the gradients. */
-static inline bool expect_gradients_aside(const struct scalar *f, const char *what,
-                                          const struct params *p, double relative)
+static inline bool expect_gradients_along(const struct scalar *f, const char *what,
+                                          const struct params *p, double relative, int directions)
 {
-    char name[192];
     bool smooth = true;
     size_t n;
     const float *grad = copy_gradients(p, &n);
 
     for (const struct param *w = p->v; w < p->v + p->n; grad += w++->n) {
-        snprintf(name, sizeof(name), "%.96s: %.93s", what, w->name);
+        const char *const name = kept_text("%.96s: %.93s", what, w->name);
         if (!w->buffer)
             smooth &= expect_gradient_aside(f, name, w->data, grad, w->n, relative,
-                                            2 * f->noise / f->step);
+                                            2 * f->noise / f->step, directions);
     }
     return smooth;
+}
+
+static inline bool expect_gradients_aside(const struct scalar *f, const char *what,
+                                          const struct params *p, double relative)
+{
+    return expect_gradients_along(f, what, p, relative, DIRECTIONS);
 }
