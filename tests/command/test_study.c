@@ -11,10 +11,10 @@
 
 #include <glob.h>
 
-#define SIZES                                                                                      \
+#define SIZE                                                                                       \
     "size = s: --layers 1 --d-model 16 --heads 2\n"                                                \
-    "train = --seq 16 --mem 16 --batch 4 --lr-warmup 5 --eval-every 5 --backend ref\n"             \
-    "eval = --mem 16,0\n"
+    "train = --seq 16 --mem 16 --batch 4 --lr-warmup 5 --eval-every 5 "
+#define SIZES SIZE "--backend ref\neval = --mem 16,0\n"
 #define TINY_STUDY                                                                                 \
     "variants = vanilla xl shaw\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"           \
     "rates = 1e-3 3e-3\nseeds = 2\nbaseline-seeds = 3\nsteps = 20\n"
@@ -111,7 +111,8 @@ Test(study_runs, controls)
         {"xl --d-inner 24", ""}};
 
     folder_put_text("controls.study", "variants = xl gtrxl adanorm\nbaseline = control\n"
-                                      "variant = wide: --variant gtrxl --d-inner 24\n" SIZES
+                                      "variant = wide: --variant gtrxl --d-inner 24\n" SIZE
+                                      "\neval = --mem 16 --bytes 400\n"
                                       "corpus = copy: copy:lag=8,p=0.9,alphabet=4\n"
                                       "rates = 1e-3\nseeds = 3\nbaseline-seeds = 4\nsteps = 4\n");
     struct ran r = must_bench("study controls.study --threads 1 --out r --format csv");
