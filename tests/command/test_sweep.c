@@ -160,19 +160,20 @@ static void expect_latest(const char *run_id)
 }
 
 /* The base variants, whose memory has closed forms, on all backends; all of them on the reference
- * and the fastest. */
+ * and the fastest, as forks, which begin in half of the time. */
 struct slice {
     bool closed_forms;
-    char axes[96];
+    char axes[128];
 };
+#define ALL "--variant all --seq 8 --mem 12 --isolate fork "
 
 ParameterizedTestParameters(sweep, every_variant_on_every_backend)
 {
     static struct slice parts[] = {
         {true, "--variant base --workload attn --seq 8,16 --mem 0,12 --backend auto"},
         {true, "--variant base --workload layer,segment,decode --seq 8 --mem 12 --backend auto"},
-        {false, "--variant all --workload attn,layer --seq 8 --mem 12 --backend ref,"},
-        {false, "--variant all --workload segment,decode --seq 8 --mem 12 --backend ref,"},
+        {false, ALL "--workload attn,layer --backend ref,"},
+        {false, ALL "--workload segment,decode --backend ref,"},
     };
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i].axes[strlen(parts[i].axes) - 1] == ',')
