@@ -285,28 +285,43 @@ static void compare_outputs(const char *who, const char *member, size_t shape,
     }
 }
 
-TEST_EACH(int *b, recur, every_backend_as_the_reference, every_backend(), .timeout = 120)
+/* Members of a share, each on every backend: one run of the reference does for all. */
+enum { SHARES = 4 };
+static struct criterion_test_params every_share(void) { return every_number(SHARES); }
+
+static bool takes_part(const struct backend *b)
+{
+    return b->adds == ELEM_F32 && backend_usable(b, NULL) == OK;
+}
+
+static void expect_gradients_of(const struct engine *g, const struct problem *p, size_t i, size_t k,
+                                const struct result *want)
+{
+    struct result got = run(g, p, true, false);
+
+    compare_outputs(g->backend->name, members[i].name, k, &got, want);
+    for (int d = 0; d < GRADS; d++) {
+        const double floor = d == D_G && p->n[G] ? decay_floor(p, want) : 0;
+        const double worst = error(got.grad[d], want->grad[d], want->n_grad[d], BACKWARD, floor);
+        cr_expect_leq(worst, 1, "%s, %s, shape %zu: gradient of %s %.2f x its bound",
+                      g->backend->name, members[i].name, k, grad_name[d], worst);
+    }
+    drop_result(&got);
+}
+
+TEST_EACH(int *share, recur, every_backend_as_the_reference, every_share(), .timeout = 120)
 {
     const struct engine ref = open_engine("ref", 1);
 
-    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+    for (size_t i = (size_t)*share; i < ARRAY_LEN(members); i += SHARES)
         for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
             struct problem p = make(&members[i], &shapes[k]);
             struct result want = run(&ref, &p, true, false);
-            for (int threads = 1; threads <= 2; threads++) {
-                if (!sampled(i + k + (size_t)threads, 2))
+            for (int n = 0; backends[n / 2]; n++) {
+                if (!takes_part(backends[n / 2]) || !sampled(i + k + (size_t)n, 2))
                     continue;
-                const struct engine g = open_engine(backends[*b]->name, threads);
-                struct result got = run(&g, &p, true, false);
-                compare_outputs(g.backend->name, members[i].name, k, &got, &want);
-                for (int d = 0; d < GRADS; d++) {
-                    const double floor = d == D_G && p.n[G] ? decay_floor(&p, &want) : 0;
-                    const double worst =
-                        error(got.grad[d], want.grad[d], want.n_grad[d], BACKWARD, floor);
-                    cr_expect_leq(worst, 1, "%s, %s, shape %zu: gradient of %s %.2f x its bound",
-                                  g.backend->name, members[i].name, k, grad_name[d], worst);
-                }
-                drop_result(&got);
+                const struct engine g = open_engine(backends[n / 2]->name, 1 + n % 2);
+                expect_gradients_of(&g, &p, i, k, &want);
             }
             drop_result(&want);
             drop(&p);
@@ -315,42 +330,52 @@ TEST_EACH(int *b, recur, every_backend_as_the_reference, every_backend(), .timeo
 
 /* As in decoding: what runs may be another implementation, and states may be replaced. Threads and
  * that change nothing, except where a library adds products in an order of its own. */
-static void expect_forward(const char *backend, bool bf16)
+static void expect_forward(const struct backend *b, const struct problem *p, size_t i, size_t k,
+                           const struct result *want)
+{
+    const struct engine one = open_engine(b->name, 1);
+    struct result alone = run(&one, p, false, false);
+    const struct engine g = open_engine(b->name, 3);
+    struct result got = run(&g, p, false, true);
+
+    compare_outputs(b->name, members[i].name, k, &alone, want);
+    compare_outputs(b->name, members[i].name, k, &got, want);
+    for (int o = 0; one.recur != recur_composed && o < OUTPUTS; o++)
+        cr_expect_eq(memcmp(got.out[o], alone.out[o], got.n_out[o] * sizeof(float)), 0,
+                     "%s, %s, shape %zu: %s depends on the number of threads", b->name,
+                     members[i].name, k, output_name[o]);
+    drop_result(&alone);
+    drop_result(&got);
+}
+
+static void expect_forward_everywhere(int share, bool bf16)
 {
     const struct engine ref = open_engine("ref", 1);
 
-    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+    for (size_t i = (size_t)share; i < ARRAY_LEN(members); i += SHARES)
         for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
-            const struct engine one = open_engine(backend, 1);
-            const struct engine g = open_engine(backend, 3);
             struct problem p = make(&members[i], &shapes[k]);
             p.r.bf16 = bf16;
             if (bf16 && p.r.dk == 1) /* ones */
                 p.r.q.at = p.r.k.at = NULL;
             struct result want = run(&ref, &p, false, false);
-            struct result alone = run(&one, &p, false, false), got = run(&g, &p, false, true);
-            compare_outputs(g.backend->name, members[i].name, k, &alone, &want);
-            compare_outputs(g.backend->name, members[i].name, k, &got, &want);
-            for (int o = 0; one.recur != recur_composed && o < OUTPUTS; o++)
-                cr_expect_eq(memcmp(got.out[o], alone.out[o], got.n_out[o] * sizeof(float)), 0,
-                             "%s, %s, shape %zu: %s depends on the number of threads",
-                             g.backend->name, members[i].name, k, output_name[o]);
+            for (int b = 0; backends[b]; b++)
+                if (takes_part(backends[b]))
+                    expect_forward(backends[b], &p, i, k, &want);
             drop_result(&want);
-            drop_result(&alone);
-            drop_result(&got);
             drop(&p);
         }
 }
 
-TEST_EACH(int *b, recur, states_in_place_without_gradients, every_backend(), .timeout = 120)
+TEST_EACH(int *share, recur, states_in_place_without_gradients, every_share(), .timeout = 120)
 {
-    expect_forward(backends[*b]->name, false);
+    expect_forward_everywhere(*share, false);
 }
 
 /* Both sides multiply the same numbers: the bounds are those of floats. */
-TEST_EACH(int *b, recur, of_rounded_operands, every_backend(), .timeout = 120)
+TEST_EACH(int *share, recur, of_rounded_operands, every_share(), .timeout = 120)
 {
-    expect_forward(backends[*b]->name, true);
+    expect_forward_everywhere(*share, true);
 }
 
 /* ---- not a number ------------------------------------------------------------------------- */
