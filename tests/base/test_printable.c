@@ -6,32 +6,16 @@
 
 Test(printable, characters_that_stand)
 {
-    static const struct {
-        const char *text;
-        size_t n;
-    } cases[] = {
-        {"a", 1},
-        {" ", 1},
-        {"~", 1},
-        {"\xce\xbc", 2},
-        {"\xe2\x82\xac", 3},
-        {"\xf0\x9f\x98\x80", 4},
-        {"\xc2\xa0", 2},
-        {"", 0},
-        {"\n", 0},
-        {"\t", 0},
-        {"\x1b", 0},
-        {"\x7f", 0},
-        {"\xc2\x9b", 0}, /* a terminal's CSI in one character */
-        {"\x9b", 0},
-        {"\xc0\x80", 0},         /* overlong */
-        {"\xed\xa0\x80", 0},     /* a surrogate */
-        {"\xe2\x82", 0},         /* ends inside a character */
-        {"\xf4\x90\x80\x80", 0}, /* beyond Unicode */
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        cr_expect_eq(printable_length(cases[i].text), cases[i].n, "case %zu", i);
+    NUMBERS({printable_length("a"), 1}, {printable_length(" "), 1}, {printable_length("~"), 1},
+            {printable_length("\xce\xbc"), 2}, {printable_length("\xe2\x82\xac"), 3},
+            {printable_length("\xf0\x9f\x98\x80"), 4}, {printable_length("\xc2\xa0"), 2},
+            {printable_length(""), 0}, {printable_length("\n"), 0}, {printable_length("\t"), 0},
+            {printable_length("\x1b"), 0}, {printable_length("\x7f"), 0},
+            {printable_length("\xc2\x9b"), 0} /* a terminal's CSI in one character */,
+            {printable_length("\x9b"), 0}, {printable_length("\xc0\x80"), 0} /* overlong */,
+            {printable_length("\xed\xa0\x80"), 0} /* a surrogate */,
+            {printable_length("\xe2\x82"), 0} /* ends inside a character */,
+            {printable_length("\xf4\x90\x80\x80"), 0} /* beyond Unicode */);
 }
 
 Test(printable, copies_are_cut_between_characters_and_escapes)

@@ -191,50 +191,6 @@ Test(cli, lists_in_every_format)
 /* Of every command that prints, in the ways that it prints: one message, with the reason. */
 Test(cli, a_closed_stdout_is_an_error)
 {
-    static const char *const lines[] = {
-        PRINTS,
-        PRINTS "--format csv",
-        PRINTS "-q --format json",
-        PRINTS "-q --format fom",
-        PRINTS "--format md",
-        "list variants",
-        ("list cases " CASES),
-        "list columns --format csv",
-        "list models",
-        "list settings",
-        "check --backend ref --golden gold",
-        "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r",
-        "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r -q --format json",
-        "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r -q --format fom",
-        "study s.study --threads 1 --out st",
-        "study s.study --threads 1 --dry-run",
-        "study st/latest",
-        "recl l",
-        "generate --ckpt g --prompt 12 --new-tokens 3 --threads 1",
-        "generate --ckpt g --prompt 12 --new-tokens 3 --threads 1 --format json",
-        "rerun $(sed -n 2p run/latest/latency.csv | cut -d, -f4) --out run",
-        "explain $(sed -n 2p run/latest/latency.csv | cut -d, -f4) run/latest",
-        "topo",
-        "topo --format csv",
-        "doctor",
-        "compare run/latest run/latest --format csv",
-        "baseline list",
-        "slurm",
-        "plot run/latest --format csv",
-        "history run/latest run/latest",
-        "report run/latest",
-        "export --to json run/latest",
-        "export --to openmetrics run/latest",
-        "export --to junit run/latest",
-        "export --to fom run/latest",
-        "help",
-        "help man",
-        "help train",
-        "completion bash",
-        "--version",
-        "--help",
-        "train --help",
-        "train --usage"};
     static const char prepare[] =
         "printf 'variants = xl\nsize = s: --layers 1 --d-model 16 --heads 2\n"
         "corpus = copy: copy:lag=5,alphabet=8\nrates = 1e-3\nseeds = 1\nbaseline-seeds = 1\n"
@@ -249,12 +205,28 @@ Test(cli, a_closed_stdout_is_an_error)
     const char *const model = "export M=\"${BENCH%/build/*}/results/models/xl.safetensors\"; ";
 
     must_shell("%s%s", model, prepare);
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct ran r = run_shell("%s$BENCH %s >/dev/full", model, lines[i]);
+    EACH_TEXT (
+        word, PRINTS, PRINTS "--format csv", PRINTS "-q --format json", PRINTS "-q --format fom",
+        PRINTS "--format md", "list variants", ("list cases " CASES), "list columns --format csv",
+        "list models", "list settings", "check --backend ref --golden gold",
+        "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r",
+        "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r -q --format json",
+        "eval --ckpt $M --bytes 300 --seq 16 --mem 0 --threads 1 --out r -q --format fom",
+        "study s.study --threads 1 --out st", "study s.study --threads 1 --dry-run",
+        "study st/latest", "recl l", "generate --ckpt g --prompt 12 --new-tokens 3 --threads 1",
+        "generate --ckpt g --prompt 12 --new-tokens 3 --threads 1 --format json",
+        "rerun $(sed -n 2p run/latest/latency.csv | cut -d, -f4) --out run",
+        "explain $(sed -n 2p run/latest/latency.csv | cut -d, -f4) run/latest", "topo",
+        "topo --format csv", "doctor", "compare run/latest run/latest --format csv",
+        "baseline list", "slurm", "plot run/latest --format csv", "history run/latest run/latest",
+        "report run/latest", "export --to json run/latest", "export --to openmetrics run/latest",
+        "export --to junit run/latest", "export --to fom run/latest", "help", "help man",
+        "help train", "completion bash", "--version", "--help", "train --help", "train --usage") {
+        struct ran r = run_shell("%s$BENCH %s >/dev/full", model, word);
         const char *const said = strstr(r.err.data, "bench: ");
         expect_exit(&r, 7);
         expect_said(&r, "bench: cannot write to standard output: No space left on device  -> ");
-        cr_expect(said && !strstr(said + 1, "\nbench: "), "%s: %s", lines[i], r.err.data);
+        cr_expect(said && !strstr(said + 1, "\nbench: "), "%s: %s", word, r.err.data);
     }
 }
 

@@ -53,27 +53,18 @@ Test(launcher, parts)
 
 Test(launcher, no_parts)
 {
-    static const char *const bad[] = {
-        "",
-        "SLURM_PROCID=0",
-        "SLURM_NTASKS=4",
-        "PARALLEL_SEQ=1",
-        "SLURM_PROCID= SLURM_NTASKS=4",
-        "SLURM_PROCID=x SLURM_NTASKS=4",
-        "SLURM_PROCID=4 SLURM_NTASKS=4",
-        "SLURM_PROCID=0 SLURM_NTASKS=0",
-        "SLURM_PROCID=-1 SLURM_NTASKS=4",
-        "PARALLEL_SEQ=5 PARALLEL_JOBSLOTS=4",
-        "PARALLEL_SEQ=0 PARALLEL_JOBSLOTS=4",
-        "SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1",
-        ("SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1 "
-         "SLURM_ARRAY_TASK_STEP=2"),
-    };
     char shard[SHARD_TEXT];
 
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        set_only(bad[i]);
-        cr_expect_eq(launcher_shard(shard, &failure), E_USAGE, "%s", bad[i]);
+    EACH_TEXT (word, "", "SLURM_PROCID=0", "SLURM_NTASKS=4", "PARALLEL_SEQ=1",
+               "SLURM_PROCID= SLURM_NTASKS=4", "SLURM_PROCID=x SLURM_NTASKS=4",
+               "SLURM_PROCID=4 SLURM_NTASKS=4", "SLURM_PROCID=0 SLURM_NTASKS=0",
+               "SLURM_PROCID=-1 SLURM_NTASKS=4", "PARALLEL_SEQ=5 PARALLEL_JOBSLOTS=4",
+               "PARALLEL_SEQ=0 PARALLEL_JOBSLOTS=4",
+               "SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1",
+               ("SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1 "
+                "SLURM_ARRAY_TASK_STEP=2")) {
+        set_only(word);
+        cr_expect_eq(launcher_shard(shard, &failure), E_USAGE, "%s", word);
     }
     set_only("");
     cr_expect_eq(launcher_shard(shard, &failure), E_USAGE);

@@ -15,23 +15,14 @@ TestSuite(bad_files, .init = folder_make, .fini = folder_remove, .timeout = 120)
 /* Pipes, devices and folders in place of files of options and tables are refused, never read. */
 Test(bad_files, that_are_no_files)
 {
-    static const char *const lines[] = {
-        "$BENCH @pipe",
-        "$BENCH @/dev/zero",
-        "$BENCH @.",
-        "$BENCH compare r r",
-        "$BENCH compare --axis backend r",
-        "$BENCH plot r --format csv",
-        "$BENCH report r -o page.html",
-        "$BENCH rerun 1 r",
-        "$BENCH baseline save b r --out .",
-    };
-
     for (int device = 0; device < 2; device++) {
         must_shell(device ? "rm r/latency.csv; ln -s /dev/zero r/latency.csv"
                           : "mkdir r && mkfifo pipe r/latency.csv");
-        for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-            shell_exits(7, "not a regular file", "%s", lines[i]);
+        EACH_TEXT (word, "$BENCH @pipe", "$BENCH @/dev/zero", "$BENCH @.", "$BENCH compare r r",
+                   "$BENCH compare --axis backend r", "$BENCH plot r --format csv",
+                   "$BENCH report r -o page.html", "$BENCH rerun 1 r",
+                   "$BENCH baseline save b r --out .")
+            shell_exits(7, "not a regular file", "%s", word);
     }
 }
 
@@ -47,29 +38,24 @@ Test(bad_files, that_are_no_folders)
 /* Texts from files and from the command line take no hold of the terminal. */
 Test(bad_files, control_characters)
 {
-    static const char *const lines[] = {
-        "$BENCH compare --format table r r",
-        "$BENCH compare --format md r r",
-        "$BENCH compare --format table --axis backend r",
-        "$BENCH eval --ckpt m.safetensors --corpus none",
-        "$BENCH \"$(printf 'x\\033[31m\\a')\"",
-        "$BENCH --variant \"$(printf 'x\\033[31m\\a')\"",
-        "$BENCH \"--$(printf 'x\\033[31m\\a')\"",
-        "$BENCH compare \"$(printf 'x\\033[31m\\a')\" r",
-        "$BENCH plot \"$(printf 'x\\033[31m\\a')\"",
-    };
     must_shell("$BENCH --variant xl --backend ref," SIMD " --workload attn --seq 4 --mem 0 " TINY
                "--ckpt none -q && mv r/2* s && rm -r r && mv s r && sed -i "
                "\"2,\\$s/xl,/$(printf 'xl\\033[31m\\033]0;x\\a'),/\" r/latency.csv");
     static const char *const meta[] = {"variant", "x\033[31ml"};
 
     MUST(safetensors_write(in_folder("m.safetensors"), NULL, 0, meta, 1, &failure));
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct ran r = run_shell("%s", lines[i]);
-        cr_expect(r.out.n + r.err.n > 0, "%s", lines[i]);
-        cr_expect_not(strpbrk(r.out.data, "\033\a"), "%s: %s", lines[i], r.out.data);
-        cr_expect_not(strpbrk(r.err.data, "\033\a"), "%s: %s", lines[i], r.err.data);
-        cr_expect(strstr(r.out.data, "\\x1b") || strstr(r.err.data, "\\x1b"), "%s: %s%s", lines[i],
+    EACH_TEXT (
+        word, "$BENCH compare --format table r r", "$BENCH compare --format md r r",
+        "$BENCH compare --format table --axis backend r",
+        "$BENCH eval --ckpt m.safetensors --corpus none", "$BENCH \"$(printf 'x\\033[31m\\a')\"",
+        "$BENCH --variant \"$(printf 'x\\033[31m\\a')\"", "$BENCH \"--$(printf 'x\\033[31m\\a')\"",
+        "$BENCH compare \"$(printf 'x\\033[31m\\a')\" r",
+        "$BENCH plot \"$(printf 'x\\033[31m\\a')\"") {
+        struct ran r = run_shell("%s", word);
+        cr_expect(r.out.n + r.err.n > 0, "%s", word);
+        cr_expect_not(strpbrk(r.out.data, "\033\a"), "%s: %s", word, r.out.data);
+        cr_expect_not(strpbrk(r.err.data, "\033\a"), "%s: %s", word, r.err.data);
+        cr_expect(strstr(r.out.data, "\\x1b") || strstr(r.err.data, "\\x1b"), "%s: %s%s", word,
                   r.out.data, r.err.data);
     }
 }
@@ -218,7 +204,6 @@ Test(bad_files, golden_files_that_test_nothing)
 /* A model of bytes as `m.safetensors`, and the text that it has seen. */
 static void train(const char *variant)
 {
-
     must_shell("seq 1 200 >text; exec \"$BENCH\" train --variant %s --backend ref --corpus text "
                "--ckpt m.safetensors --force --seq 4 --mem 4 --layers 1 --d-model 16 --heads 2 "
                "--batch 1 --steps 1 --threads 1 -q",

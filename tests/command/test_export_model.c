@@ -91,42 +91,39 @@ Test(export_model, config_says_the_type)
 
 Test(export_model, refuses_what_has_no_sense)
 {
-    static const struct {
-        int code;
-        const char *says, *line;
-    } lines[] = {
-        {2, "export --to hf needs a model, and where to write it  -> bench export --to hf DIR",
-         "--to hf out"},
-        {2, "export --to gguf needs a model, and where to write it  -> bench export --to gguf FILE",
-         "--to gguf --ckpt t.safetensors"},
-        {2, "t.safetensors has no names and no config of a published model  -> --from",
-         "--to hf out --ckpt t.safetensors"},
-        {2, "export --to json does not take --ckpt  -> leave it out", "--ckpt t.safetensors"},
-        {2, "export --to fom does not take --from  -> leave it out",
-         "--to fom --from t.safetensors"},
-        {2, "export --to json does not take --force  -> leave it out", "--force"},
-        {2, "export --to hf does not take --filter  -> leave it out",
-         "--to hf out --ckpt t.safetensors --filter variant:xl"},
-        {2, "export --to gguf does not take --out  -> leave it out",
-         "--to gguf x.gguf --ckpt t.safetensors --out r"},
-        {6, "is a folder  -> --to hf",
-         "--to gguf x.gguf --ckpt t.safetensors --from " FROM "llama_gqa_bf16"},
-        {6, "is a GGUF file  -> --to gguf",
-         "--to hf out --ckpt t.safetensors --from " FROM "gguf_llama_q4_0/model.gguf"},
-        {7, "t.safetensors is another model than",
-         "--to hf out --ckpt t.safetensors --from " FROM "gpt2_plain"},
-        {7, "config.json exists  -> --force overwrites it",
-         "--to hf there --ckpt t.safetensors --from " FROM "llama_gqa_bf16"},
-        {7, "x exists  -> --force overwrites it",
-         "--to gguf x --ckpt " FROM "gguf_llama_q4_0/model.gguf"},
-        {7, "checkpoint missing", "--to hf out --ckpt missing --from " FROM "llama_gqa_bf16"},
-        {7, "cannot create", "--to hf no/such/folder --ckpt " FROM "llama_gqa_bf16"},
-        {7, "cannot write no/such/x.gguf",
-         "--to gguf no/such/x.gguf --ckpt " FROM "gguf_llama_q4_0/model.gguf"},
-    };
-
     must_shell("mkdir there; echo '{}' >there/config.json; echo >x");
     must_bench("import " FROM "llama_gqa_bf16 --ckpt t.safetensors -q");
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-        bench_exits(lines[i].code, lines[i].says, "export %s", lines[i].line);
+    bench_exits(2,
+                "export --to hf needs a model, and where to write it  -> bench export --to hf DIR",
+                "export --to hf out");
+    bench_exits(
+        2, "export --to gguf needs a model, and where to write it  -> bench export --to gguf FILE",
+        "export --to gguf --ckpt t.safetensors");
+    bench_exits(2, "t.safetensors has no names and no config of a published model  -> --from",
+                "export --to hf out --ckpt t.safetensors");
+    bench_exits(2, "export --to json does not take --ckpt  -> leave it out",
+                "export --ckpt t.safetensors");
+    bench_exits(2, "export --to fom does not take --from  -> leave it out",
+                "export --to fom --from t.safetensors");
+    bench_exits(2, "export --to json does not take --force  -> leave it out", "export --force");
+    bench_exits(2, "export --to hf does not take --filter  -> leave it out",
+                "export --to hf out --ckpt t.safetensors --filter variant:xl");
+    bench_exits(2, "export --to gguf does not take --out  -> leave it out",
+                "export --to gguf x.gguf --ckpt t.safetensors --out r");
+    bench_exits(6, "is a folder  -> --to hf",
+                "export --to gguf x.gguf --ckpt t.safetensors --from " FROM "llama_gqa_bf16");
+    bench_exits(6, "is a GGUF file  -> --to gguf",
+                "export --to hf out --ckpt t.safetensors --from " FROM
+                "gguf_llama_q4_0/model.gguf");
+    bench_exits(7, "t.safetensors is another model than",
+                "export --to hf out --ckpt t.safetensors --from " FROM "gpt2_plain");
+    bench_exits(7, "config.json exists  -> --force overwrites it",
+                "export --to hf there --ckpt t.safetensors --from " FROM "llama_gqa_bf16");
+    bench_exits(7, "x exists  -> --force overwrites it",
+                "export --to gguf x --ckpt " FROM "gguf_llama_q4_0/model.gguf");
+    bench_exits(7, "checkpoint missing",
+                "export --to hf out --ckpt missing --from " FROM "llama_gqa_bf16");
+    bench_exits(7, "cannot create", "export --to hf no/such/folder --ckpt " FROM "llama_gqa_bf16");
+    bench_exits(7, "cannot write no/such/x.gguf",
+                "export --to gguf no/such/x.gguf --ckpt " FROM "gguf_llama_q4_0/model.gguf");
 }

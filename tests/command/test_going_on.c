@@ -179,22 +179,12 @@ Test(going_on, a_training_under_another_name)
 
 Test(going_on, a_training_with_other_options)
 {
-    static const char *const others[] = {
-        "--dropout 0.2",
-        "--variant xl",
-        "--z-loss 0.1",
-        "--optimizer muon",
-        "--init depth",
-        "--weight-decay-of matrices,norms",
-        "--muon-scale shape",
-        "--schedule constant --lr-floor 0.5",
-        "--schedule cosine --lr-decay 0.5",
-    };
-
     must_shell("$BENCH " TRAIN);
     must_shell("$BENCH train --ckpt m --resume --steps 8 && tail -n 1 m.train.csv | grep -q ,8,");
-    for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        bench_exits(2, NULL, "train --ckpt m --resume --steps 9 %s", others[i]);
+    EACH_TEXT (word, "--dropout 0.2", "--variant xl", "--z-loss 0.1", "--optimizer muon",
+               "--init depth", "--weight-decay-of matrices,norms", "--muon-scale shape",
+               "--schedule constant --lr-floor 0.5", "--schedule cosine --lr-decay 0.5")
+        bench_exits(2, NULL, "train --ckpt m --resume --steps 9 %s", word);
     must_shell("$BENCH train --ckpt m --resume --steps 9 --schedule wsd --lr-decay 0.5");
     shell_exits(2, NULL, "$BENCH " TRAIN "--weight-decay 0 --weight-decay-of norms --force");
     shell_exits(2, NULL, "$BENCH train --resume");

@@ -177,10 +177,9 @@ Test(resume, an_evaluation_with_a_default_that_was_written)
 Test(resume, of_a_run_that_still_runs)
 {
     struct program p = start_bench(SLOW "--out r");
-    char pid[32];
 
     cr_assert(wait_for_text(&p, "[2/8]"));
-    snprintf(pid, sizeof(pid), "process %d ", (int)p.pid);
+    const char *const pid = kept_text("process %d ", (int)p.pid);
     kill(p.pid, SIGSTOP); /* it does not end while the second one tries */
     struct ran second = bench_exits(6, NULL, SLOW "--out r --resume");
     kill(p.pid, SIGCONT);

@@ -134,15 +134,6 @@ Test(resume_files, skipped_rows_stay) { resume_after("skipped", 0, CASES - 1); }
 /* Rows that two processes wrote: readers take the last and say so once. */
 Test(resume_files, with_doubled_rows)
 {
-    static const char *const readers[] = {
-        "$BENCH compare --axis variant r/latest",
-        "$BENCH plot r/latest --format csv",
-        "$BENCH report r/latest -o page.html",
-        "$BENCH baseline save b r/latest --out r",
-        ("$BENCH rerun $(cut -d, -f4 r/latest/latency.csv | tail -n 1) $(echo r/2*) --out r "
-         "--max-time 0.003 --min-samples 3"),
-    };
-
     run_whole();
     must_shell("cd r/latest && for t in latency memory; do tail -n +2 $t.csv > rows && cat rows >> "
                "$t.csv; done; rm rows");
@@ -150,10 +141,13 @@ Test(resume_files, with_doubled_rows)
     expect_exit(&again, 0);
     expect_said(&again, "8 rows twice");
     expect_complete("r/latest");
-    for (size_t i = 0; i < ARRAY_LEN(readers); i++) {
-        struct ran read = run_shell("%s", readers[i]);
+    EACH_TEXT (word, "$BENCH compare --axis variant r/latest", "$BENCH plot r/latest --format csv",
+               "$BENCH report r/latest -o page.html", "$BENCH baseline save b r/latest --out r",
+               ("$BENCH rerun $(cut -d, -f4 r/latest/latency.csv | tail -n 1) $(echo r/2*) --out r "
+                "--max-time 0.003 --min-samples 3")) {
+        struct ran read = run_shell("%s", word);
         const char *const said = strstr(read.err.data, "8 rows twice");
-        cr_expect(said && !strstr(said + 8, "rows twice"), "%s: %s", readers[i], read.err.data);
+        cr_expect(said && !strstr(said + 8, "rows twice"), "%s: %s", word, read.err.data);
         expect_exit(&read, 0);
     }
 }

@@ -127,14 +127,12 @@ static void write_text(void)
 
 static void make_models(void)
 {
-    static const char *const names[] = {"xl",  "rope", "exit",   "universal",
-                                        "gla", "mla",  "window", "multiscale"};
 #define TRAIN                                                                                      \
     "$BENCH train --corpus text --d-model 16 --heads 2 --seq 16 --mem 16 --batch 2 --steps 40 "    \
     "--lr 0.02 " PINNED
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        must_shell(TRAIN "--layers 2 --variant %s --ckpt %s", names[i], names[i]);
+    EACH_TEXT (word, "xl", "rope", "exit", "universal", "gla", "mla", "window", "multiscale")
+        must_shell(TRAIN "--layers 2 --variant %s --ckpt %s", word, word);
     must_shell(TRAIN "--layers 4 --variant exit-patience --ckpt exit-patience");
     must_shell("mkdir words.d other && tr -s ' \\n' '\\n' <text | sort -u >all && (echo '<eos>'; "
                "echo '<unk>'; cat all) >words.d/vocab.txt && (echo '<eos>'; echo '<unk>'; sort -r "

@@ -132,10 +132,9 @@ static void make_run(const char *name, double factor)
 
 static void run_line(void *arg)
 {
-    char line[FILE_PATH];
     const struct staged *const s = arg;
 
-    snprintf(line, sizeof(line), "exec \"$BENCH\" %s", s->line);
+    const char *const line = kept_text("exec \"$BENCH\" %s", s->line);
     execl("/bin/sh", "sh", "-c", line, (char *)NULL);
     _exit(99);
 }

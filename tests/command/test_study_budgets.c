@@ -65,14 +65,12 @@ Test(study_budgets, each_is_the_training_alone)
 /* A job that failed is done again although the training that it was a part of has gone on. */
 Test(study_budgets, what_failed_is_trained_alone)
 {
-    char ckpt[FILE_PATH];
-
     folder_put_text("a.study", STUDY);
     must_bench("study a.study --threads 1 --out w");
     must_shell("mkdir r && cp -r w/latest/ r/1 && ln -s 1 r/latest");
     struct rows whole = must_read("w/latest", TABLE_STUDY);
     struct study_row *const row = whole.row;
-    snprintf(ckpt, sizeof(ckpt), "%s", row[0].checkpoint);
+    const char *const ckpt = kept_text("%s", row[0].checkpoint);
     text_put(row[0].status, TEXT_SIZE, "failed");
     MUST(table_replace(&tables[TABLE_STUDY], in_folder("r/latest/study.csv"), row, whole.n,
                        &failure));

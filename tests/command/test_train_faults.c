@@ -34,10 +34,8 @@ TestSuite(train_faults, .init = make_text, .fini = folder_remove, .timeout = 240
 
 static void expect_same_bytes(const char *name, int n)
 {
-    char whole[64];
-
     cr_assert(folder_has(name), "call %d: no %s", n, name);
-    snprintf(whole, sizeof(whole), "whole/%s", strrchr(name, '/') + 1);
+    const char *const whole = kept_text("whole/%s", strrchr(name, '/') + 1);
     const struct bytes a = folder_read(name), b = folder_read(whole);
     cr_assert(a.n == b.n && memcmp(a.data, b.data, a.n) == 0, "call %d: %s differs", n, name);
 }

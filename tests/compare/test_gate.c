@@ -224,33 +224,28 @@ Test(gate, more_bytes_wrong_numbers_and_a_program_that_dies)
 
 Test(gate, refuses)
 {
-    static const struct {
-        int code;
-        char words[120], says[60];
-    } faults[] = {
-        {2, "gate", "gate measures two programs"},
-        {2, "gate r1 r2", "unexpected word"},
-        {2, "gate --exec new=/bin/true", "no old program"},
-        {2, "gate --exec /bin/true", "write old=PATH, new=PATH or again=PATH"},
-        {2, "gate --exec old=/bin/true --exec old=/bin/false", "twice"},
-        {7, "gate --exec old=/nowhere", "is not a program"},
-        {7, "gate --exec old=/bin/true", "old is not a bench (/"},
-        {7, "gate --exec old=\"$BENCH\" --exec new=/bin/false", "new is not a bench (/"},
-        {7, "compare --exec old=/bin/echo", "old is not a bench (/"},
-        {2, "gate --exec old=/bin/true --no-check", "unchecked"},
-        {2, "gate --exec old=/bin/true --isolate fork", "cannot run another program"},
-        {2, "gate --exec old=/bin/true --ckpt x", "--corpus"},
-        {2, "compare --exec old=\"$BENCH\" --exec again=\"$BENCH\"", "does not apply to compare"},
-        {2, "gate --plain --exec old=true", "no new command line"},
-        {2, "gate --plain --exec old=a --exec new=b -V xl", "--variant does not apply to --plain"},
-        {2, "gate --plain --exec old=a --exec new=b --instructions", "does not apply to --plain"},
-        {2, "compare --plain", "does not apply to compare"},
-        {2, "sweep --exec old=/bin/true", "does not apply to sweep"},
-        {2, "compare --exec old=/bin/true --axis backend", "it reads no runs"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
-        bench_exits(faults[i].code, faults[i].says, "%s", faults[i].words);
+    bench_exits(2, "gate measures two programs", "gate");
+    bench_exits(2, "unexpected word", "gate r1 r2");
+    bench_exits(2, "no old program", "gate --exec new=/bin/true");
+    bench_exits(2, "write old=PATH, new=PATH or again=PATH", "gate --exec /bin/true");
+    bench_exits(2, "twice", "gate --exec old=/bin/true --exec old=/bin/false");
+    bench_exits(7, "is not a program", "gate --exec old=/nowhere");
+    bench_exits(7, "old is not a bench (/", "gate --exec old=/bin/true");
+    bench_exits(7, "new is not a bench (/", "gate --exec old=\"$BENCH\" --exec new=/bin/false");
+    bench_exits(7, "old is not a bench (/", "compare --exec old=/bin/echo");
+    bench_exits(2, "unchecked", "gate --exec old=/bin/true --no-check");
+    bench_exits(2, "cannot run another program", "gate --exec old=/bin/true --isolate fork");
+    bench_exits(2, "--corpus", "gate --exec old=/bin/true --ckpt x");
+    bench_exits(2, "does not apply to compare",
+                "compare --exec old=\"$BENCH\" --exec again=\"$BENCH\"");
+    bench_exits(2, "no new command line", "gate --plain --exec old=true");
+    bench_exits(2, "--variant does not apply to --plain",
+                "gate --plain --exec old=a --exec new=b -V xl");
+    bench_exits(2, "does not apply to --plain",
+                "gate --plain --exec old=a --exec new=b --instructions");
+    bench_exits(2, "does not apply to compare", "compare --plain");
+    bench_exits(2, "does not apply to sweep", "sweep --exec old=/bin/true");
+    bench_exits(2, "it reads no runs", "compare --exec old=/bin/true --axis backend");
 }
 
 /* Any two command lines, with blanks, commas and quotes. */

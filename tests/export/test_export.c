@@ -115,8 +115,8 @@ Test(export, figures_of_merit_of_a_sweep)
     const struct latency_row *const row = must_rows("r/latest", TABLE_LATENCY, 2);
 
     for (int i = 0; i < 2; i++) {
-        char line[160];
-        snprintf(line, sizeof(line), "fom %s time %.9g ns\n", row[i].case_id, row[i].median_ns);
+        const char *const line =
+            kept_text("fom %s time %.9g ns\n", row[i].case_id, row[i].median_ns);
         cr_expect(strstr(r.out.data, line), "no %s in %s", line, r.out.data);
     }
     HAS(r.out.data, ": xl attn seq=4 mem=0 ref\n");
@@ -155,8 +155,7 @@ static void expect_verdict(const char *const status[], int64_t exit_code, const 
     r = must_bench("export --to junit %s", dir.path);
     cr_expect_eq(strstr(r.out.data, "failures=\"0\" errors=\"0\"") != NULL,
                  strcmp(line, "bench: all ok\n") == 0, "%s of %s", r.out.data, line);
-    char tests[32];
-    snprintf(tests, sizeof(tests), "tests=\"%d\"", count_in(r.out.data, "<testcase "));
+    const char *const tests = kept_text("tests=\"%d\"", count_in(r.out.data, "<testcase "));
     HAS(r.out.data, tests);
     r = run_bench("export --to openmetrics %s", dir.path);
     cr_expect_eq(strstr(r.out.data, "\nbench_run_ended 1\n") != NULL, !strstr(line, "not finished"),

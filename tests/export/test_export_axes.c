@@ -66,8 +66,7 @@ Test(export_axes, github_action_benchmark)
     for (size_t k = 0; k < MANY; k++) {
         const json_t *const one = json_array_get(doc, k);
         const int i = many_of_ns(number_at(one, "value"));
-        char repro[32];
-        snprintf(repro, sizeof(repro), "repro %d", i);
+        const char *const repro = kept_text("repro %d", i);
         expect_name(text_at(one, "name"), i, "");
         TEXTS({text_at(one, "unit"), "ns"}, {text_at(one, "extra"), repro});
     }

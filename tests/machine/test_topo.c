@@ -81,32 +81,23 @@ Test(topo, caches_of_a_synthetic_machine)
 
 Test(topo, plan)
 {
-    static const struct {
-        const char *synthetic, *policy;
-        int threads;
-        const char *cpus;
-    } plans[] = {
-        {"core:1 pu:1", "compact", 1, "0"},
-        {"core:1 pu:1", "scatter", 1, "0"},
-        {"core:2 pu:1", "compact", 2, "0,1"},
-        {"core:2 pu:1", "none", 3, "-1,-1,-1"},
-        {"core:2 pu:1", "1", 1, "1"},
-        {"core:2 pu:1", "1,0", 2, "1,0"},
-        {"core:8 pu:1", "6-7,0,2-4", 5, "6,7,0,2,3"},
-        /* cores before hardware threads, in either numbering of the system */
-        {"core:4 pu:2", "compact", 4, "0,2,4,6"},
-        {"core:4 pu:2", "compact", 6, "0,2,4,6,1,3"},
-        {"core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", "compact", 6, "0,1,2,3,4,5"},
-        /* packages alternate first, then the nodes inside them */
-        {"numa:2 core:32 pu:2", "compact", 3, "0,2,4"},
-        {"numa:2 core:32 pu:2", "scatter", 5, "0,64,2,66,4"},
-        {"package:2 core:2 pu:2", "scatter", 8, "0,4,2,6,1,5,3,7"},
-        {"package:2 numa:2 core:2 pu:1", "scatter", 8, "0,4,2,6,1,5,3,7"},
-        {"package:1 core:64 pu:1", "scatter", 3, "0,1,2"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(plans); i++)
-        expect_plan(machine(plans[i].synthetic), plans[i].policy, plans[i].threads, plans[i].cpus);
+    expect_plan(machine("core:1 pu:1"), "compact", 1, "0");
+    expect_plan(machine("core:1 pu:1"), "scatter", 1, "0");
+    expect_plan(machine("core:2 pu:1"), "compact", 2, "0,1");
+    expect_plan(machine("core:2 pu:1"), "none", 3, "-1,-1,-1");
+    expect_plan(machine("core:2 pu:1"), "1", 1, "1");
+    expect_plan(machine("core:2 pu:1"), "1,0", 2, "1,0");
+    expect_plan(machine("core:8 pu:1"), "6-7,0,2-4", 5, "6,7,0,2,3");
+    /* cores before hardware threads, in either numbering of the system */
+    expect_plan(machine("core:4 pu:2"), "compact", 4, "0,2,4,6");
+    expect_plan(machine("core:4 pu:2"), "compact", 6, "0,2,4,6,1,3");
+    expect_plan(machine("core:4 pu:2(indexes=0,4,1,5,2,6,3,7)"), "compact", 6, "0,1,2,3,4,5");
+    /* packages alternate first, then the nodes inside them */
+    expect_plan(machine("numa:2 core:32 pu:2"), "compact", 3, "0,2,4");
+    expect_plan(machine("numa:2 core:32 pu:2"), "scatter", 5, "0,64,2,66,4");
+    expect_plan(machine("package:2 core:2 pu:2"), "scatter", 8, "0,4,2,6,1,5,3,7");
+    expect_plan(machine("package:2 numa:2 core:2 pu:1"), "scatter", 8, "0,4,2,6,1,5,3,7");
+    expect_plan(machine("package:1 core:64 pu:1"), "scatter", 3, "0,1,2");
 }
 
 Test(topo, every_policy_uses_each_cpu_once)
@@ -125,29 +116,24 @@ Test(topo, every_policy_uses_each_cpu_once)
 
 Test(topo, refuses)
 {
-    static const struct {
-        const char *synthetic, *policy;
-        int threads;
-        const char *message;
-    } cases[] = {
-        {"core:2 pu:1", "compact", 8,
-         "8 threads wanted, 2 CPUs allowed (cpuset 0-1)  -> use --threads 2, or --pin none to "
-         "oversubscribe knowingly"},
-        {"core:1 pu:1", "scatter", 2,
-         "2 threads wanted, 1 CPU allowed (cpuset 0)  -> use --threads 1, or --pin none to "
-         "oversubscribe knowingly"},
-        {"core:4 pu:1", "0-2", 4,
-         "4 threads wanted, --pin 0-2 names 3 CPUs  -> use --threads 3, or name more CPUs"},
-        {"core:4 pu:1", "0,4", 1,
-         "--pin 0,4: CPU 4 is not allowed (cpuset 0-3)  -> name CPUs of 0-3, or --pin compact"},
-        {"core:4 pu:1", "0-2,1", 1,
-         "--pin 0-2,1 names CPU 1 twice  -> name each CPU once, or use --pin none to oversubscribe "
-         "knowingly"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        expect_no_plan(machine(cases[i].synthetic), cases[i].policy, cases[i].threads, E_USAGE,
-                       cases[i].message);
+    expect_no_plan(
+        machine("core:2 pu:1"), "compact", 8, E_USAGE,
+        "8 threads wanted, 2 CPUs allowed (cpuset 0-1)  -> use --threads 2, or --pin none to "
+        "oversubscribe knowingly");
+    expect_no_plan(
+        machine("core:1 pu:1"), "scatter", 2, E_USAGE,
+        "2 threads wanted, 1 CPU allowed (cpuset 0)  -> use --threads 1, or --pin none to "
+        "oversubscribe knowingly");
+    expect_no_plan(
+        machine("core:4 pu:1"), "0-2", 4, E_USAGE,
+        "4 threads wanted, --pin 0-2 names 3 CPUs  -> use --threads 3, or name more CPUs");
+    expect_no_plan(
+        machine("core:4 pu:1"), "0,4", 1, E_USAGE,
+        "--pin 0,4: CPU 4 is not allowed (cpuset 0-3)  -> name CPUs of 0-3, or --pin compact");
+    expect_no_plan(
+        machine("core:4 pu:1"), "0-2,1", 1, E_USAGE,
+        "--pin 0-2,1 names CPU 1 twice  -> name each CPU once, or use --pin none to oversubscribe "
+        "knowingly");
 }
 
 Test(topo, malformed_lists)
@@ -308,10 +294,9 @@ static void put_object(FILE *f, const char *type, int number, unsigned set, cons
 static void put_machine(FILE *f, const struct described *d)
 {
     const unsigned all = (1U << (d->cores * d->siblings)) - 1;
-    char allowed[96];
 
-    snprintf(allowed, sizeof(allowed), "allowed_cpuset=\"0x%x\" allowed_nodeset=\"0x1\">",
-             d->allowed);
+    const char *const allowed =
+        kept_text("allowed_cpuset=\"0x%x\" allowed_nodeset=\"0x1\">", d->allowed);
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
           "<topology version=\"2.0\">",
           f);

@@ -142,14 +142,14 @@ static bool any_cpu(const struct ranking *r)
 static void expect_text(const struct rankings *all, enum ranked what, const char *which)
 {
     const struct ranking *const r = &all->v[0];
-    char want[TEXT_SIZE + 64];
 
     char *text = PRINTED(f, rankings_print(f, all, what, 100, false));
     cr_expect_eq(strstr(text, "CPU time") != NULL, any_cpu(r), "%s: %s", which, text);
     for (int s = 0; s < r->shapes && what == RANKED_VARIANTS; s++) {
         const int leader = r->leader[s];
-        snprintf(want, sizeof(want), r->shapes > 1 ? ": %s %s" : "%s%s",
-                 r->shapes > 1 ? r->v[leader].name : "  ", units_ns(ranking_ns(r, leader, s)).s);
+        const char *const want =
+            kept_text(r->shapes > 1 ? ": %s %s" : "%s%s", r->shapes > 1 ? r->v[leader].name : "  ",
+                      units_ns(ranking_ns(r, leader, s)).s);
         cr_expect(strstr(text, want), "%s: no \"%s\" in %s", which, want, text);
     }
 }

@@ -127,9 +127,9 @@ Test(study_verdict, collapsed_runs_are_no_models)
         struct study_verdicts v = verdicts(&t);
         const struct study_entry *const e = entry(&v, "new", "s"), *b = entry(&v, "base", "s");
         const struct study_entry *const whose = own ? e : b;
-        char why[96];
-        snprintf(why, sizeof(why), "%d of 3 seeds%s collapsed: %.3f nats, single bytes 3.000",
-                 seeds, own ? "" : " of the baseline", is[k].nats);
+        const char *const why =
+            kept_text("%d of 3 seeds%s collapsed: %.3f nats, single bytes 3.000", seeds,
+                      own ? "" : " of the baseline", is[k].nats);
         cr_expect_eq(e->verdict == STUDY_NOT_TESTED, collapsed, "%zu: %s", i, e->why);
         cr_expect_eq(whose->collapsed, collapsed ? seeds : 0, "%zu", i);
         NUMBERS({whose->test.n, collapsed ? 3 - seeds : 3}, {whose->lr, 1e-3},

@@ -175,8 +175,7 @@ static enum status load(const char *path, struct err *e)
     const struct params *const p = &m.params;
     const enum status st = checkpoint_load(&s, "param.", &m.params, e);
     for (int i = 0; st == OK && i < p->n; i++) {
-        char name[TENSOR_NAME];
-        snprintf(name, sizeof(name), "param.%s", p->v[i].name);
+        const char *const name = kept_text("param.%s", p->v[i].name);
         const struct tensor *t = safetensors_find(&s, name);
         cr_expect_arr_eq(p->v[i].data, t->data, t->n * sizeof(float), "%s", name);
     }

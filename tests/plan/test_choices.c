@@ -109,8 +109,7 @@ Test(choices, axes_of_words_multiply_where_they_apply)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[160];
-        snprintf(line, sizeof(line), "-b ref --seq 8 --mem 8 %s", cases[i].line);
+        const char *const line = kept_text("-b ref --seq 8 --mem 8 %s", cases[i].line);
         struct plan p = planned("%s", line);
         cr_expect_eq(p.n, cases[i].n, "%s: %d cases", line, p.n);
     }
@@ -303,20 +302,20 @@ Test(choices, rows_of_models_are_the_same_everywhere)
                 const bool flag = model_choices[i].codec == CODEC_FLAG;
                 const bool clusters = i == CHOICE_div_val || i == CHOICE_tie_projs;
                 struct config c = model_of(variants[v]);
-                char line[256];
                 struct options o;
                 struct plan p = {0};
                 c.adaptive.n = clusters;
                 c.dtype = i == CHOICE_act_dtype ? ELEM_Q8 : c.dtype;
                 if (!choice_applies(&model_choices[i], &c, SCOPE_MODEL))
                     continue;
-                snprintf(line, sizeof(line), "-V %s %s%s--%s %s", variants[v]->name,
-                         i == CHOICE_direction ? NO_PAST : "-w segment " SMALL,
-                         i == CHOICE_mask_heads  ? "--mask window=4;stride=2 "
-                         : clusters              ? "--cutoffs 20 "
-                         : i == CHOICE_act_dtype ? "--dtype q8 "
-                                                 : "",
-                         model_choices[i].option, flag ? "" : value_of(i, n));
+                const char *const line =
+                    kept_text("-V %s %s%s--%s %s", variants[v]->name,
+                              i == CHOICE_direction ? NO_PAST : "-w segment " SMALL,
+                              i == CHOICE_mask_heads  ? "--mask window=4;stride=2 "
+                              : clusters              ? "--cutoffs 20 "
+                              : i == CHOICE_act_dtype ? "--dtype q8 "
+                                                      : "",
+                              model_choices[i].option, flag ? "" : value_of(i, n));
                 cr_assert_eq(parse_words(&o, line, &failure), OK, "%s: %s", line, failure.msg);
                 o.default_threads = 1;
                 if (plan_make(&p, &o, &failure) ==
@@ -389,8 +388,7 @@ Test(choices, rows_are_options_and_columns)
 
     for (int i = 0; i < CHOICE_COLUMNS; i++) {
         const struct chosen row = chosen_at(i);
-        char option[40];
-        snprintf(option, sizeof(option), "--%s", row.option);
+        const char *const option = kept_text("--%s", row.option);
         const char *at = strstr(r.out.data, option);
         while (at && !strchr("= ", at[strlen(option)])) /* --mem of --mem-kind */
             at = strstr(at + 1, option);

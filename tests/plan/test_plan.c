@@ -87,8 +87,7 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[256];
-        snprintf(line, sizeof(line), "%s%s", one, cases[i].line);
+        const char *const line = kept_text("%s%s", one, cases[i].line);
         int n = cases[i].n;
         for (int v = 0; cases[i].n == 0 && variants[v]; v++)
             n += !variants[v]->bidirectional /* those have no past of 4 rows */ &&
@@ -252,8 +251,7 @@ Test(plan, filters)
 
     cr_assert_eq(count(base), 24);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[256];
-        snprintf(line, sizeof(line), "%s%s", base, cases[i].line);
+        const char *const line = kept_text("%s%s", base, cases[i].line);
         cr_expect_eq(count(line), cases[i].n, "%s leaves %d", cases[i].line, count(line));
     }
 }
@@ -405,8 +403,8 @@ Test(plan, bidirectional_variants_refuse_what_has_a_past)
             struct options o;
             struct plan p = {0};
             struct err e = {""};
-            char line[128];
-            snprintf(line, sizeof(line), "-b ref --seq 8 -V %s %s", variants[v]->name, lines[i]);
+            const char *const line =
+                kept_text("-b ref --seq 8 -V %s %s", variants[v]->name, lines[i]);
             cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);
             cr_expect_eq(plan_make(&p, &o, &e), E_UNSUPPORTED, "%s: %s", line, e.msg);
             cr_expect(strstr(e.msg, "  -> ") && !strchr(e.msg, '\n'), "%s: %s", line, e.msg);

@@ -198,11 +198,11 @@ static void expect_link(const char *page, const char *link)
 {
     const char *const slash = strrchr(page, '/');
     const int len = (int)strcspn(link, "#)");
-    char path[FILE_PATH];
 
     if (strncmp(link, "http", 4) == 0)
         return;
-    snprintf(path, sizeof(path), "%.*s%.*s", slash ? (int)(slash + 1 - page) : 0, page, len, link);
+    const char *const path =
+        kept_text("%.*s%.*s", slash ? (int)(slash + 1 - page) : 0, page, len, link);
     cr_expect_eq(access(path, F_OK), 0, "%s links to %s, which is not there", page, path);
     if (link[len] == '#' && access(path, F_OK) == 0) {
         const char *const name = link + len + 1;

@@ -23,8 +23,7 @@ extern char **environ;
 void forget_settings(void)
 {
     for (char **v = environ; *v;) {
-        char name[128];
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*v, "="), *v);
+        const char *const name = kept_text("%.*s", (int)strcspn(*v, "="), *v);
         if (strncmp(name, "BENCH_", 6) == 0 || strcmp(name, "NO_COLOR") == 0 ||
             strcmp(name, "CI") == 0 || strcmp(name, "TERM") == 0 || strcmp(name, "COLUMNS") == 0)
             unsetenv(name); /* moves the next one here */
@@ -279,9 +278,7 @@ struct rows must_read_table(const char *path, enum table_id id)
 
 struct rows must_read(const char *run, enum table_id id)
 {
-    char path[FILE_PATH];
-
-    snprintf(path, sizeof(path), "%s/%s/%s", folder, run, tables[id].file);
+    const char *const path = kept_text("%s/%s/%s", folder, run, tables[id].file);
     return must_read_table(path, id);
 }
 

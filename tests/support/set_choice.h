@@ -14,9 +14,7 @@ static inline void set_choice(struct config *c, const char *name, const char *te
 
 static inline void set_number(struct config *c, const char *name, double value)
 {
-    char text[32];
-
-    snprintf(text, sizeof(text), "%.17g", value);
+    const char *const text = kept_text("%.17g", value);
     set_choice(c, name, text);
 }
 

@@ -2,8 +2,7 @@
  *
  * Texts before they are tokens: each rule on texts written by hand. */
 #include "harness/tokens/prose.h"
-
-#include <criterion/criterion.h>
+#include "tests/support/compared.h"
 
 static void expect_text(const struct bytes *got, const char *want)
 {
@@ -76,23 +75,14 @@ Test(prose, wikitext_as_it_was_written)
 
 Test(prose, words_between_white_space)
 {
-    static const struct {
-        const char *text;
-        size_t words;
-    } cases[] = {{"", 1},
-                 {"a", 1},
-                 {"a b", 2},
-                 {" a b ", 4},
-                 {" \n ", 2},
-                 {"a\xc2\xa0"
-                  "b",
-                  2},
-                 {"a\x1c\x1f"
-                  "b",
-                  2},
-                 {"a\xff b\xe2\x80", 2}};
-
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        cr_expect_eq(prose_words(cases[i].text, strlen(cases[i].text)), cases[i].words, "case %zu",
-                     i);
+#define WORDS(text) prose_words(text, strlen(text))
+    NUMBERS({WORDS(""), 1}, {WORDS("a"), 1}, {WORDS("a b"), 2}, {WORDS(" a b "), 4},
+            {WORDS(" \n "), 2},
+            {WORDS("a\xc2\xa0"
+                   "b"),
+             2},
+            {WORDS("a\x1c\x1f"
+                   "b"),
+             2},
+            {WORDS("a\xff b\xe2\x80"), 2});
 }

@@ -193,9 +193,8 @@ Test(tokenizer, splits)
 Test(tokenizer, merges_that_broke_off)
 {
     json_t *const vocab = tiny_vocab();
-    char word[8];
     for (int i = 0; i < 20; i++) {
-        snprintf(word, sizeof(word), "word%c", (char)('a' + i));
+        const char *const word = kept_text("word%c", (char)('a' + i));
         json_object_set_new(vocab, word, json_integer(260 + i));
     }
     tiny_put_json("vocab.json", vocab);
@@ -443,7 +442,6 @@ Test(tokenizer, cutters_that_cut_nothing)
                                           "\"behavior\":\"Contiguous\"",
                                           "\"behavior\":\"Isolated\",\"invert\":true",
                                           NULL}; /* CharDelimiterSplit */
-    static const char *const wrong[] = {"", "ab"};
     json_t *const all = characters(false);
 
     for (size_t i = 0; i < ARRAY_LEN(cutters); i++) {
@@ -455,12 +453,12 @@ Test(tokenizer, cutters_that_cut_nothing)
         tiny_put_json("tokenizer.json", all);
         EXPECT_IDS("a a", 258, 258);
     }
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+    EACH_TEXT (word, "", "ab") {
         json_object_set_new(
             all, "pre_tokenizer",
-            json_pack("{s:s,s:s}", "type", "CharDelimiterSplit", "delimiter", wrong[i]));
+            json_pack("{s:s,s:s}", "type", "CharDelimiterSplit", "delimiter", word));
         tiny_put_json("tokenizer.json", all);
-        expect_refused(folder, "", wrong[i]);
+        expect_refused(folder, "", word);
     }
 }
 

@@ -141,11 +141,11 @@ Test(tokenizer_cuts, flags_of_files_beside_it)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (int map = 0; map < 2; map++) {
             const char *const name = map ? "special_tokens_map.json" : "tokenizer_config.json";
-            char text[128];
             struct tokenizer *t;
             struct err e = {""};
             open_with((const struct token[MOST]){{"<x>", cases[i].flags}}, false, false);
-            snprintf(text, sizeof(text), "{\"eos_token\":{\"content\":\"<x>\",%s}}", cases[i].says);
+            const char *const text =
+                kept_text("{\"eos_token\":{\"content\":\"<x>\",%s}}", cases[i].says);
             folder_put_text(name, text);
             cr_expect_eq(tokenizer_open(&t, folder, &e), cases[i].good ? OK : E_IO,
                          "%s with %s: %s", text, cases[i].flags, e.msg);

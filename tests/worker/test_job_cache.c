@@ -76,8 +76,7 @@ Test(job_cache, bytes_by_formula, .timeout = 120)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char line[512];
-        snprintf(line, sizeof(line), SIZES "%s", cases[i].line);
+        const char *const line = kept_text(SIZES "%s", cases[i].line);
         const size_t bytes = cache_of(line);
         NUMBERS_OF(cases[i].line, {bytes, cases[i].bytes});
     }

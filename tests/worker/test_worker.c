@@ -82,22 +82,15 @@ Test(serve, a_child_answers_nonsense_with_a_failure)
 
 Test(serve, a_child_refuses_what_is_no_case)
 {
-    static const char *const orders[] = {
-        "dance",
-        "",
-        "open",
-        "open --variant nothing",
-        "open --seq 1..",
-        "open --variant xl --backend ref --seq 4,8 --mem 0 --threads 1",
-        "score --ckpt nothing --corpus nothing --seq 4 --mem 0 --backend ref --threads 1",
-    };
     char said[16384], line[512];
 
-    for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
-        snprintf(line, sizeof(line), "%s\n", orders[i]);
-        cr_expect_neq(converse(line, said, sizeof(said)), 0, "%s", orders[i]);
-        cr_expect_eq(count_lines(said, "fail "), 1, "%s: %s", orders[i], said);
-        cr_expect_eq(count_lines(said, "end\n"), 0, "%s: %s", orders[i], said);
+    EACH_TEXT (word, "dance", "", "open", "open --variant nothing", "open --seq 1..",
+               "open --variant xl --backend ref --seq 4,8 --mem 0 --threads 1",
+               "score --ckpt nothing --corpus nothing --seq 4 --mem 0 --backend ref --threads 1") {
+        snprintf(line, sizeof(line), "%s\n", word);
+        cr_expect_neq(converse(line, said, sizeof(said)), 0, "%s", word);
+        cr_expect_eq(count_lines(said, "fail "), 1, "%s: %s", word, said);
+        cr_expect_eq(count_lines(said, "end\n"), 0, "%s: %s", word, said);
     }
 }
 

@@ -218,10 +218,8 @@ Test(perplexity, of_one_checkpoint_at_several_thresholds)
     cr_expect_str_eq(again->case_id, row[2].case_id);
     cr_expect_eq(again->ppl, row[2].ppl);
     /* what weights depend on, and what this model has not */
-    static const char *const refused[] = {"--norm post", "--gate gru", "--exit-patience 2",
-                                          "--exit-tau 2"};
-    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-        bench_exits(2, NULL, EVAL "--mem 4 %s --out no", refused[i]);
+    EACH_TEXT (word, "--norm post", "--gate gru", "--exit-patience 2", "--exit-tau 2")
+        bench_exits(2, NULL, EVAL "--mem 4 %s --out no", word);
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */

@@ -155,13 +155,12 @@ static void expect_sees(int v)
 {
     static const int places[] = {0, SEG / 2, SEG - 1, SEG, 2 * SEG - 1};
     const struct variant *const of = variants[v];
-    char model[128];
 
     if (!trains(of))
         return;
     const char *const ckpt = in_folder(of->name); /* which failures name */
-    snprintf(model, sizeof(model), "--variant %s --layers %d --d-model 16 --heads 2", of->name,
-             LAYERS);
+    const char *const model =
+        kept_text("--variant %s --layers %d --d-model 16 --heads 2", of->name, LAYERS);
     for (int mem = 0; mem <= PAST; mem += PAST) {
         /* PowerNorm divides by means of the batches before. */
         const bool sees = mem > 0 || of->norm_kind == NORM_POWER;

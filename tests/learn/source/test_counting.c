@@ -136,8 +136,7 @@ Test(counting, lines_say_all)
                "--count lm-eval --bos 7 --detok none", "--batch 3 --mem-start zeros",
                "--doc-sep \"a b\" --bos none --unit byte", "--count hf --tokens ids") {
         struct options o, back;
-        char words[256];
-        snprintf(words, sizeof(words), "%s", what);
+        const char *const words = kept_text("%s", what);
         MUST(options_parse_line(&o, words, &failure));
         MUST(counting_preset(&o, 32, &failure));
         char *const said = PRINTED(f, counting_print(f, &o));

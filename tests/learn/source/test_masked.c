@@ -235,9 +235,8 @@ Test(masked, is_of_models_that_see_what_follows)
     for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
         struct options o;
         struct config c;
-        char line[200];
-        snprintf(line, sizeof(line), "train --ckpt unused --seq 8 --batch 1 --layers 1 %s",
-                 tries[i].line);
+        const char *const line =
+            kept_text("train --ckpt unused --seq 8 --batch 1 --layers 1 %s", tries[i].line);
         MUST(options_parse_line(&o, line, &failure));
         const struct variant *const v = variant_find(o.variants.v[0]);
         cr_expect_eq(train_config(&c, v, &o, 7, &failure), tries[i].want, "%s: %s", line,

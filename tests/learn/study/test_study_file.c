@@ -218,8 +218,7 @@ Test(study_file, jobs_of_a_search)
         cr_expect(strstr(line, tunes ? " --steps 8 " : " --steps 16 "), "%s", line);
     }
     for (int i = 1; i <= 4; i++) {
-        char shard[32];
-        snprintf(shard, sizeof(shard), "--shard %d/4", i);
+        const char *const shard = kept_text("--shard %d/4", i);
         plan_good(&p, text, shard);
         const int xl = count_jobs(&p.plan, "xl", STUDY_TUNE);
         cr_expect_eq(count_jobs(&p.plan, "shaw", STUDY_FINAL), xl > 0 ? 3 : 0);

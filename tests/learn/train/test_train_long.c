@@ -94,10 +94,9 @@ Test(train_long, only_training_drops)
 Test(train_long, dropout_of_everything_is_refused)
 {
     /* The second is below 1 until it is rounded to float. */
-    static const char *const all[] = {"1", "0.99999999"};
 
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        bench_exits(2, "  -> use less than 1", "train --variant xl --ckpt x --dropout %s", all[i]);
+    EACH_TEXT (word, "1", "0.99999999")
+        bench_exits(2, "  -> use less than 1", "train --variant xl --ckpt x --dropout %s", word);
 }
 
 /* ---- a trained model ---------------------------------------------------------------------- */

@@ -48,27 +48,19 @@ static void put_ids(void)
 Test(train_sees, what_validation_does)
 {
     enum { SEGMENTS = 3 };
-    static const char *const lines[] = {
-        "--mem 6" OURS "xl",
-        "--mem 0" OURS "xl",
-        "--mem 6" OURS "vanilla",
-        "--mem 0" OURS "vanilla",
-        "--mem all" OURS "linear",
-        "--mem 6" OURS "linear",
-        "--mem all" OURS "minlstm",
-        "--mem 6" OURS "compressive",
-        "--mem 6 --from tests/golden-import/txl_div4 --tokens %s/ids.bin " UINT16,
-        "--mem 6 --from tests/golden-import/txl_original_keys --tokens %s/ids.bin " UINT16,
-        "--mem 0 --from tests/golden-import/txl_div4 --tokens %s/ids.bin " UINT16,
-        "--from tests/golden-import/gpt2_plain --tokens %s/ids.bin " UINT16,
-        "--from tests/golden-import/mamba2 --tokens %s/ids.bin " UINT16,
-    };
 
     put_ids();
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+    EACH_TEXT (word, "--mem 6" OURS "xl", "--mem 0" OURS "xl", "--mem 6" OURS "vanilla",
+               "--mem 0" OURS "vanilla", "--mem all" OURS "linear", "--mem 6" OURS "linear",
+               "--mem all" OURS "minlstm", "--mem 6" OURS "compressive",
+               "--mem 6 --from tests/golden-import/txl_div4 --tokens %s/ids.bin " UINT16,
+               "--mem 6 --from tests/golden-import/txl_original_keys --tokens %s/ids.bin " UINT16,
+               "--mem 0 --from tests/golden-import/txl_div4 --tokens %s/ids.bin " UINT16,
+               "--from tests/golden-import/gpt2_plain --tokens %s/ids.bin " UINT16,
+               "--from tests/golden-import/mamba2 --tokens %s/ids.bin " UINT16) {
         char line[2 * FILE_PATH] = "--seq 8 --batch 1 ";
         double sum = 0;
-        snprintf(line + strlen(line), sizeof(line) - strlen(line), lines[i], folder);
+        snprintf(line + strlen(line), sizeof(line) - strlen(line), word, folder);
         struct trainer *const t = begun(line);
         t->text.n = t->valid.n = (size_t)(SEGMENTS * t->L + 1);
         t->valid = t->text;

@@ -154,8 +154,7 @@ Test(train_texts, a_text_of_its_own_validates)
     put_tail("otherids", &(uint16_t){9}, &(uint16_t){9}, 2, TAIL);
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
         struct trainer t;
-        char line[3 * FILE_PATH];
-        snprintf(line, sizeof(line), ways[i].line, folder, folder, folder);
+        const char *const line = kept_text(ways[i].line, folder, folder, folder);
         begin(&t, line);
         cr_expect(t.text.n == N && t.valid.n == TAIL, "%s: %zu, %zu", line, t.text.n, t.valid.n);
         cr_expect_eq(ways[i].ids, t.text.ids != NULL && t.valid.ids != NULL, "%s", line);

@@ -307,13 +307,11 @@ static void exchange_files(void)
 
 Test(published, indices)
 {
-    static const char *const wrong[] = {"../w.safetensors", "/w.safetensors", ".w.safetensors",
-                                        "a\\w.safetensors", "w.bin",          ""};
-
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+    EACH_TEXT (word, "../w.safetensors", "/w.safetensors", ".w.safetensors", "a\\w.safetensors",
+               "w.bin", "") {
         published_copy("llama_tied_sharded");
-        change_index("model.norm.weight", wrong[i]);
-        published_refused(wrong[i], "plain file names");
+        change_index("model.norm.weight", word);
+        published_refused(word, "plain file names");
     }
     published_copy("llama_tied_sharded");
     change_index("nothing.weight", "model-00001-of-00002.safetensors");
