@@ -79,8 +79,7 @@ Test(arena, huge_pages_are_aligned)
         struct arena a = {0};
         arena_take(&a, PART_WEIGHTS, sizes[i]);
         MUST(arena_place(&a, HUGE_MADVISE, NULL, NULL, &failure));
-        cr_expect_eq((uintptr_t)a.base % two_mib, 0);
-        cr_expect_eq(a.size % two_mib, 0);
+        NUMBERS({(uintptr_t)a.base % two_mib, 0}, {a.size % two_mib, 0});
         memset(arena_take(&a, PART_WEIGHTS, sizes[i]), 1, sizes[i]);
         arena_release(&a);
     }

@@ -64,9 +64,9 @@ Test(plot_quality, costs_are_those_after_the_longest_context)
     train("another", 1, 3 * log(2)); /* its costs are not known */
     struct plot p = finish(&r);
     cr_assert_eq(p.columns.n, 3, "two times and a state");
-    cr_expect_str_eq(p.columns.v[0].text, "segment: 10 tokens after 64");
-    cr_expect_str_eq(p.columns.v[1].text, "decode: one token after 64");
-    cr_expect_str_eq(p.columns.v[2].text, "state kept of 64 tokens");
+    TEXTS({p.columns.v[0].text, "segment: 10 tokens after 64"},
+          {p.columns.v[1].text, "decode: one token after 64"},
+          {p.columns.v[2].text, "state kept of 64 tokens"});
     const struct plot_point *const a = named(&p, 0, 0, first), *const b = named(&p, 0, 0, second);
     cr_assert(a && b && !named(&p, 0, 0, "another"));
     /* microseconds a token, on the fastest backend */

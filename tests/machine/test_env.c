@@ -63,10 +63,10 @@ Test(env, child_environment_with_libraries_told)
     char **env;
 
     env = env_child_environment(parent, "SkylakeX", "avx512_core");
-    cr_expect_eq(count(env, "OPENBLAS_CORETYPE=SkylakeX"), 1);
-    cr_expect_eq(count(env, "OPENBLAS_CORETYPE=Haswell"), 0);
-    cr_expect_eq(count(env, "ONEDNN_MAX_CPU_ISA=AVX512_CORE"), 1);
-    cr_expect_eq(count(env, "ONEDNN_MAX_CPU_ISA=AVX2"), 0);
+    NUMBERS({count(env, "OPENBLAS_CORETYPE=SkylakeX"), 1},
+            {count(env, "OPENBLAS_CORETYPE=Haswell"), 0},
+            {count(env, "ONEDNN_MAX_CPU_ISA=AVX512_CORE"), 1},
+            {count(env, "ONEDNN_MAX_CPU_ISA=AVX2"), 0});
     env_free(env);
     env = env_child_environment(parent + ARRAY_LEN(parent) - 1, "Zen", NULL);
     cr_expect_eq(length(env), 3);

@@ -121,9 +121,9 @@ Test(cache, ledger)
         const struct cache c = placed(&a, m);
         const size_t row = (size_t)m->B * WIDTH * sizeof(float);
         const int slack = m->keep ? max_int(m->keep, 256) : 0;
-        cr_expect_eq(a.part[PART_MEMORY], row * (size_t)m->keep);
-        cr_expect_eq(a.part[PART_SCRATCH], row * (size_t)(m->L + slack));
-        cr_expect_eq(c.cap, m->keep + m->L + slack);
+        NUMBERS({a.part[PART_MEMORY], row * (size_t)m->keep},
+                {a.part[PART_SCRATCH], row * (size_t)(m->L + slack)},
+                {c.cap, m->keep + m->L + slack});
         arena_release(&a);
     }
 }

@@ -32,9 +32,9 @@ Test(phase, train_keeps_hidden_states)
     struct plan p = planned(EACH "-w train,layer --phase fwd_bwd");
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *c = &p.cases[i];
-        cr_expect_eq(c->phase, PHASE_FWD_BWD);
-        cr_expect_eq(c->mem_kind, variant_mem(c->variant)->recurrent ? MEM_HIDDEN : MEM_RECOMPUTE);
-        cr_expect_eq(c->layers, c->workload == WORK_TRAIN ? DEFAULT_LAYERS : 1);
+        NUMBERS({c->phase, PHASE_FWD_BWD},
+                {c->mem_kind, variant_mem(c->variant)->recurrent ? MEM_HIDDEN : MEM_RECOMPUTE},
+                {c->layers, c->workload == WORK_TRAIN ? DEFAULT_LAYERS : 1});
     }
 }
 

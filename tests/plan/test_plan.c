@@ -169,9 +169,9 @@ Test(plan, corners)
         const struct bench_case *const c = &p.cases[i];
         const bool recurrent = variant_mem(c->variant)->recurrent;
         const bool decode = c->workload == WORK_DECODE, attn = c->workload == WORK_ATTN;
-        cr_expect_eq(c->seq, decode ? 1 : 8);
-        cr_expect_eq(c->layers, decode || c->workload == WORK_SEGMENT ? DEFAULT_LAYERS : 1);
-        cr_expect_eq(c->mem_kind, attn ? MEM_NONE : MEM_KV);
+        NUMBERS({c->seq, decode ? 1 : 8},
+                {c->layers, decode || c->workload == WORK_SEGMENT ? DEFAULT_LAYERS : 1},
+                {c->mem_kind, attn ? MEM_NONE : MEM_KV});
         expect_chosen(c, "gate", !attn && c->variant->gate ? c->variant->gate->name : "");
         expect_chosen(c, "clip", c->variant->pos->clips ? "16" : "");
         expect_chosen(c, "clamp-len", c->variant->pos->clamps ? "0" : "");
