@@ -3,6 +3,7 @@
  * Masked language models: what is hidden, and that each variant which can see a whole text learns
  * to fill it in. */
 #include "harness/learn/source/masked.h"
+#include "harness/plan/lookup.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/score_line.h"
@@ -95,6 +96,7 @@ Test(masked, every_variant_that_sees_both_learns)
             continue;
         n++;
         struct options o = parse(v, "");
+        o.backends.v[0] = lookup_fastest(backends, ELEM_F32)->name;
         cr_assert_eq(trainer_open(&t, &o, &failure), OK, "%s: %s", v->name, failure.msg);
         const double first = training_mean(&t, 10),
                      last = (training_mean(&t, 40), training_mean(&t, 10));

@@ -3,6 +3,7 @@
  * Training: one step against its equations, continuation to the same bits, any number of
  * threads to the same numbers, and files that describe themselves. */
 #include "harness/learn/score/score.h"
+#include "harness/plan/lookup.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
@@ -24,7 +25,8 @@ Test(train, continues_to_the_same_bits)
     const char *const path = in_folder("half.safetensors");
     for (int v = 0; variants[v]; v++)
         if (trains(variants[v]) && sampled((size_t)v, 3)) {
-            struct options o = parse(variants[v]->name, "ref", 1);
+            struct options o =
+                parse(variants[v]->name, lookup_fastest(backends, ELEM_F32)->name, 1);
             o.steps = 8;
             o.dropout = v % 2 ? 0.2 : 0;
             expect_goes_on(&o, path, 3, 8, variants[v]->name);
