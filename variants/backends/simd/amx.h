@@ -23,8 +23,8 @@ static const struct {
     uint16_t row_bytes[16];
     uint8_t rows[16];
 } tile_config = {.palette = 1,
-           .row_bytes = {64, 64, 64, 64, OF_A, OF_A, 64, 64},
-           .rows = {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, ROWS_B, ROWS_B}};
+                 .row_bytes = {64, 64, 64, 64, OF_A, OF_A, 64, 64},
+                 .rows = {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, ROWS_B, ROWS_B}};
 _Static_assert(sizeof(tile_config) == 64, "as the instruction reads it");
 
 /* Compilers do not see that tiles read and write memory. */
