@@ -8,7 +8,8 @@
 enum { SIDE = 16, SUMS = 4, K = 2 * SIDE };
 
 /* Sums in turn, enough to hide the latency. Each product of halves adds 8 to every number of its sum,
- * which begins anew before it is inexact. */
+ * which begins with a half, and anew before it is inexact. Returns the mean sum, as a part of what
+ * that many products add. */
 static double tile_loop(uint64_t iterations)
 {
     enum { EXACT = 1 << 16 };
@@ -18,19 +19,26 @@ static double tile_loop(uint64_t iterations)
         uint16_t row_bytes[16];
         uint8_t rows[16];
     } six = {1, 0, {0}, {64, 64, 64, 64, 64, 64}, {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE}};
+    const double of_all = 8 * (double)iterations;
     _Alignas(64) uint16_t half[SIDE * K];
     _Alignas(64) float sums[SUMS][SIDE * SIDE];
-    uint64_t added = 0;
     double all = 0;
 
     for (int i = 0; i < SIDE * K; i++)
         half[i] = 0x3f00;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        sums[0][i] = 0.5f;
     __asm__ volatile("" ::: "memory"); /* compilers do not see what tiles read and write */
     _tile_loadconfig(&six);
+    _tile_loadd(0, sums[0], 64);
+    _tile_loadd(1, sums[0], 64);
+    _tile_loadd(2, sums[0], 64);
+    _tile_loadd(3, sums[0], 64);
     _tile_loadd(4, half, 64);
     _tile_loadd(5, half, 64);
-    for (; iterations > 0; iterations--, added++) {
-        if (added % EXACT == 0) {
+    for (int added = 0; iterations > 0; iterations--, added++) {
+        if (added == EXACT) {
+            all += SUMS * SIDE * SIDE * 8.0 * EXACT;
             added = 0;
             _tile_zero(0);
             _tile_zero(1);
@@ -50,8 +58,8 @@ static double tile_loop(uint64_t iterations)
     __asm__ volatile("" ::: "memory");
     for (int i = 0; i < SUMS; i++)
         for (int j = 0; j < SIDE * SIDE; j++)
-            all += sums[i][j];
-    return all / (SUMS * SIDE * SIDE * 8 * (double)added);
+            all += (double)sums[i][j];
+    return all / (SUMS * SIDE * SIDE * of_all);
 }
 
 static uint64_t read_as_avx512(const void *buf, size_t bytes, uint64_t passes)

@@ -20,7 +20,7 @@ Test(peak, multiply_adds_reach_their_fixed_point)
     for (enum isa isa = 0; isa <= cpu_isa(); isa++) {
         const double early = peak_loops[isa]->fma(2), late = peak_loops[isa]->fma(1000);
         cr_expect(fabs(early - 1) > 0.01, "%s: %g after two steps", isa_name[isa], early);
-        cr_expect(fabs(late - 1) < 1e-5, "%s: %g", isa_name[isa], late);
+        cr_expect(fabs(late - 1) < 1e-4, "%s: %g", isa_name[isa], late);
     }
 }
 
