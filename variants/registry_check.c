@@ -61,7 +61,7 @@ NEEDS(kind, "kind of mixer", struct sublayer_kind, "variants/model/sublayer/subl
 static const struct needed content_fields[] = {
     {HAS(struct content, past), .give = "true", .without = {AT(struct content, both)}},
     {HAS(struct content, core)},
-    {HAS(struct content, run)},
+    {HAS(struct content, run), .without = {AT(struct content, head)}},
     {HAS(struct content, flop)},
     {HAS(struct content, number), .with = {AT(struct content, numbers)}},
     {HAS(struct content, numbers), .with = {AT(struct content, number)}},

@@ -137,7 +137,7 @@ static double moved(const char *variant, const char *numbers, int L, int M)
     c.max_seq = L;
     config_numbers_reset(&c);
     MUST(settings_parse(&c, numbers, false, &failure));
-    return c.mixer->content->moved_rows(&c, L, M);
+    return content_moved_rows(&c, L, M);
 }
 
 /* By hand: 32 rows in 4 groups of 8. routing copies each row's query, key and value, and its

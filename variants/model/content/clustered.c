@@ -447,11 +447,6 @@ static void run_head(const struct content_call *n, int head, const struct attn_g
         head_forward(&t);
 }
 
-static void run(const struct content_call *n, const struct attn_grad *d)
-{
-    content_each_head(n, run_head, d);
-}
-
 static bool shows(const struct content_call *n, int i, struct shown *out)
 {
     const size_t heads = (size_t)n->a.B * (size_t)n->a.H, L = (size_t)n->a.L;
@@ -484,6 +479,8 @@ const struct content content_clustered = {
     .both = true,
     .no_memory = true,
     CONTENT_HOOKS,
+    .head = run_head,
+    .moved_rows = moved_rows,
     .kept = kept,
     .core = core,
 };

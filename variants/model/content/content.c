@@ -8,7 +8,7 @@
  *
  * Forms choose by rows as they are before the rotation. Remembered are hidden states (by the
  * wiring), or keys, values and the numbers that the form gives rows. */
-#include "content.h"
+#include "groups.h"
 #include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/linear.h"
 
@@ -55,6 +55,13 @@ const struct param *content_buffer(const struct sublayer *s, int i)
 static int numbers_of(const struct config *c)
 {
     return c->mixer->content->numbers ? c->mixer->content->numbers(c) : 0;
+}
+
+static struct groups groups_of(const struct config *c)
+{
+    const struct content *const f = c->mixer->content;
+
+    return f->groups ? f->groups(c) : (struct groups){0};
 }
 
 /* Are raw rows kept? */
@@ -156,8 +163,10 @@ static size_t core_bytes(const struct sublayer *s, bool backward)
 static struct attn_need scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
     const struct attention *const t = &s->state.attention;
-    const size_t own =
-        content_of(s)->scratch ? content_of(s)->scratch(s, t->largest, t->workers) : 0;
+    const struct groups groups = groups_of(s->c);
+    const size_t own = groups.n ? groups_scratch(s, t->largest, groups.n, t->workers)
+                       : content_of(s)->scratch ? content_of(s)->scratch(s, t->largest, t->workers)
+                                                : 0;
 
     return (struct attn_need){.scratch_bytes = (size_t)t->workers * core_bytes(s, backward) + own};
 }
@@ -213,6 +222,19 @@ void content_each_head(const struct content_call *n, content_head *run, const st
 #pragma omp parallel for schedule(static, 1) num_threads(content_team(n))
     for (int head = 0; head < n->a.B * n->a.H; head++)
         run(n, head, d);
+}
+
+void content_run(const struct content_call *n, const struct attn_grad *d)
+{
+    const struct content *const f = content_of(n->s);
+    const struct groups groups = groups_of(n->s->c);
+
+    if (groups.n)
+        groups_run(n, &groups, d);
+    else if (f->head)
+        content_each_head(n, f->head, d);
+    else
+        f->run(n, d);
 }
 
 static void build_tables(const struct engine *g, struct sublayer *s, const float *pos_encoding)
@@ -347,7 +369,7 @@ static void show(const struct content_call *of)
         for (int h = 0; h < H; h++)
             for (int e = 0; e < dv && first + e < K; e++)
                 v[(size_t)(first + e) * row + (size_t)(h * dv + e)] = 1;
-        content_of(n.s)->run(&n, NULL);
+        content_run(&n, NULL);
         for (int h = 0; h < H; h++)
             for (int i = 0; i < L; i++)
                 for (int e = 0; e < dv && first + e < K; e++)
@@ -369,7 +391,7 @@ static void forward(const struct engine *g, struct sublayer *s, struct work *w,
     struct content_call n = content_call_of(g, s, w, B, L);
     n.scratch = w->scratch;
     s->state.attention.last = (struct extent){B, L, n.a.M};
-    content_of(s)->run(&n, NULL);
+    content_run(&n, NULL);
     if (g->watch)
         show(&n);
     linear_forward(g, content_weight(s, CONTENT_O), content_bias(s, CONTENT_O), w->y,
@@ -424,22 +446,30 @@ static double flop(const struct sublayer *s, int B, int L, int M)
            content_maps_flop(s, rows, s->mem == MEM_HIDDEN ? all : rows);
 }
 
+double content_moved_rows(const struct config *c, int L, int M)
+{
+    const struct content *const f = c->mixer->content;
+    const struct groups groups = groups_of(c);
+
+    return groups.n        ? groups_moved(&groups, c->share_qk, L, M)
+           : f->moved_rows ? f->moved_rows(c, L, M)
+                           : 0;
+}
+
 double content_moves(const struct sublayer *s, int B, int L, int M)
 {
-    const struct config *const c = s->c;
-
-    return content_of(s)->moved_rows ? 4.0 * B * c->H * c->dh * content_of(s)->moved_rows(c, L, M)
-                                     : 0;
+    return 4.0 * B * s->c->H * s->c->dh * content_moved_rows(s->c, L, M);
 }
 
 bool content_gather(const struct engine *g, struct sublayer *s, struct work *w, int B, int L)
 {
     struct content_call n = content_call_of(g, s, w, B, L);
+    const struct groups groups = groups_of(s->c);
 
     n.scratch = w->scratch;
-    if (content_of(s)->gather)
-        content_of(s)->gather(&n);
-    return content_of(s)->gather != NULL;
+    if (groups.n)
+        groups_gather(&n, &groups);
+    return content_of(s)->groups != NULL;
 }
 
 static struct sublayer_cost cost(const struct sublayer *s, int B, int L, int M)

@@ -31,6 +31,11 @@ struct content_call {
     bool grad;     /* is it a backward pass? */
 };
 
+/* Run one head of one sequence. */
+typedef void content_head(const struct content_call *n, int head, const struct attn_grad *d);
+
+struct groups;
+
 struct content {
     bool past, both; /* is it defined with a view of the past only; of the future, too? */
     bool both_ahead; /* of the future only in the form that looks ahead anyway */
@@ -42,10 +47,15 @@ struct content {
     size_t (*kept)(const struct sublayer *s, struct extent max); /* floats; NULL = 0 */
     /* The attention that it runs, at its largest: an implementation is selected for it. */
     struct attn (*core)(const struct sublayer *s, struct extent max);
+    /* Groups that rows attend inside of; n = 0: this model has none. Where there are some, work space,
+     * runs and copies are theirs, not those of the hooks here. NULL = never. */
+    struct groups (*groups)(const struct config *c);
     /* Bytes of work space for `threads` threads besides that of the core; each thread has its own
      * core. NULL = none. */
     size_t (*scratch)(const struct sublayer *s, struct extent max, int threads);
-    /* Forward, or with d backward: adds to d->d_q, d_k and d_v, of the strides of q, k and v. */
+    /* Forward, or with d backward: adds to d->d_q, d_k and d_v, of the strides of q, k and v. One
+     * head, shared out to threads; or else all. */
+    content_head *head;
     void (*run)(const struct content_call *n, const struct attn_grad *d);
     /* Of a loss of its own: adds to the gradients of raw queries and keys, strides as theirs, and
      * leaves steps of buffers. NULL = none. */
@@ -55,19 +65,15 @@ struct content {
     /* Useful products of one call, besides projections: of the choice, and of the pairs. */
     double (*flop)(const struct sublayer *s, int B, int L, int M);
     double (*choice_flop)(const struct sublayer *s, int B, int L, int M);
-    /* Rows of one head of one sequence, dh floats each, that forward copies; NULL = 0. Where groups
-     * depend on what rows say, they count as equally large. */
+    /* Rows of one head of one sequence, dh floats each, that forward copies; NULL = 0. */
     double (*moved_rows)(const struct config *c, int L, int M);
-    /* Forward's copies alone, after one; NULL = not told apart. */
-    void (*gather)(const struct content_call *n);
     /* See content_looks_ahead; NULL = never. */
     const char *(*looks_ahead)(const struct config *c);
 };
 
 /* Hooks of a form that are functions of these names in its file. */
 #define CONTENT_HOOKS                                                                              \
-    .params = params, .scratch = scratch, .run = run, .shows = shows, .flop = flop,                \
-    .choice_flop = choice_flop, .moved_rows = moved_rows
+    .params = params, .scratch = scratch, .shows = shows, .flop = flop, .choice_flop = choice_flop
 
 /* Its arrays: projections before rotation (queries, or both where shared; keys), then as they are
  * multiplied, values, outputs, log-sum-exp, numbers, the form's. */
@@ -98,8 +104,9 @@ int content_team(const struct content_call *n);
 /* What runs a core, with one thread, for a call inside a parallel region. */
 struct engine content_alone(const struct content_call *n);
 
+/* What the form does with a call. */
+void content_run(const struct content_call *n, const struct attn_grad *d);
 /* Run one head of each sequence after the other, shared out to threads. */
-typedef void content_head(const struct content_call *n, int head, const struct attn_grad *d);
 void content_each_head(const struct content_call *n, content_head *run, const struct attn_grad *d);
 
 /* Element rows of head h. */
@@ -149,6 +156,7 @@ void content_backward(const struct engine *g, struct sublayer *s, const struct w
 double content_grad_flop(const struct sublayer *s, int B, int L, int M);
 double content_maps_flop(const struct sublayer *s, double rows, double projected);
 
+double content_moved_rows(const struct config *c, int L, int M); /* of one head of one sequence */
 /* Bytes of rows that forward gathers and of outputs that it scatters back; these copies alone, after
  * a forward of this shape, whose output they overwrite: false if none can be timed alone. */
 double content_moves(const struct sublayer *s, int B, int L, int M);

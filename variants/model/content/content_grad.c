@@ -64,8 +64,8 @@ void content_backward(const struct engine *g, struct sublayer *s, const struct w
     memset(d_q, 0, sizeof(float) * (size_t)(B * L * HD));
     memset(d_k, 0, sizeof(float) * (size_t)(B * K * HD));
     memset(d_v, 0, sizeof(float) * (size_t)(B * K * HD));
-    content_of(s)->run(
-        &n, &(struct attn_grad){.d_o = w->d_array[CT_O], .d_q = d_q, .d_k = d_k, .d_v = d_v});
+    content_run(&n,
+                &(struct attn_grad){.d_o = w->d_array[CT_O], .d_q = d_q, .d_k = d_k, .d_v = d_v});
     attention_rotate(g, s, (struct seq_rows){d_q, L * HD}, B, L, c->H, base + M, true);
     attention_rotate(g, s, (struct seq_rows){d_k, K * HD}, B, K, c->H, base, true);
     const struct head_rows of_q = {d_q, L * HD, HD}, of_k = {d_k, K * HD, HD};

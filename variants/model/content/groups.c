@@ -21,14 +21,6 @@ struct gathered {
     int32_t *queue;           /* members that are visible at present */
 };
 
-static void *take(char *base, size_t *at, size_t bytes)
-{
-    void *const p = base ? base + *at : NULL;
-
-    *at += round_up(bytes, ARENA_ALIGN);
-    return p;
-}
-
 static struct gathered gathered_at(const struct sublayer *s, char *base, size_t *bytes)
 {
     const struct extent max = s->state.attention.largest;
@@ -38,18 +30,18 @@ static struct gathered gathered_at(const struct sublayer *s, char *base, size_t 
     size_t at = 0;
     struct gathered x;
 
-    x.q = take(base, &at, q);
-    x.k = take(base, &at, k);
-    x.v = take(base, &at, k);
-    x.o = take(base, &at, q);
-    x.lse = take(base, &at, L * sizeof(float));
-    x.d_o = take(base, &at, q);
-    x.d_q = take(base, &at, q);
-    x.d_k = take(base, &at, k);
-    x.d_v = take(base, &at, k);
-    x.bits = take(base, &at, s->c->share_qk ? 0 : L * words * sizeof(uint64_t));
-    x.running = take(base, &at, words * sizeof(uint64_t));
-    x.queue = take(base, &at, K * sizeof(int32_t));
+    x.q = content_place(base, &at, 1, q);
+    x.k = content_place(base, &at, 1, k);
+    x.v = content_place(base, &at, 1, k);
+    x.o = content_place(base, &at, 1, q);
+    x.lse = content_place(base, &at, L, sizeof(*x.lse));
+    x.d_o = content_place(base, &at, 1, q);
+    x.d_q = content_place(base, &at, 1, q);
+    x.d_k = content_place(base, &at, 1, k);
+    x.d_v = content_place(base, &at, 1, k);
+    x.bits = content_place(base, &at, s->c->share_qk ? 0 : L * words, sizeof(*x.bits));
+    x.running = content_place(base, &at, words, sizeof(*x.running));
+    x.queue = content_place(base, &at, K, sizeof(*x.queue));
     if (bytes)
         *bytes = at;
     return x;
@@ -64,10 +56,10 @@ static struct space space_of(const struct sublayer *s, struct extent max, int gr
     size_t at = 0;
 
     gathered_at(s, NULL, &x.per_thread);
-    x.members = take(base, &at, heads * 2 * K * sizeof(int32_t));
-    x.starts = take(base, &at, heads * (n + 1) * sizeof(int32_t));
-    x.fill = take(base, &at, (size_t)threads * n * sizeof(int32_t));
-    x.threads = take(base, &at, (size_t)threads * x.per_thread);
+    x.members = content_place(base, &at, heads * 2 * K, sizeof(*x.members));
+    x.starts = content_place(base, &at, heads * (n + 1), sizeof(*x.starts));
+    x.fill = content_place(base, &at, (size_t)threads * n, sizeof(*x.fill));
+    x.threads = content_place(base, &at, (size_t)threads, x.per_thread);
     if (bytes)
         *bytes = at;
     return x;

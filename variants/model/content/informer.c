@@ -334,16 +334,11 @@ static void run_head(const struct content_call *n, int head, const struct attn_g
 {
     const struct head t = head_of(n, head);
 
+    CHECK(n->a.M == 0);
     if (d)
         head_backward(&t, d);
     else
         head_forward(&t);
-}
-
-static void run(const struct content_call *n, const struct attn_grad *d)
-{
-    CHECK(n->a.M == 0);
-    content_each_head(n, run_head, d);
 }
 
 static bool shows(const struct content_call *n, int i, struct shown *out)
@@ -382,6 +377,8 @@ const struct content content_informer = {
     .both = true,
     .no_memory = true,
     CONTENT_HOOKS,
+    .head = run_head,
+    .moved_rows = moved_rows,
     .kept = kept,
     .core = core,
     .looks_ahead = looks_ahead,

@@ -136,10 +136,15 @@ static void number(const struct content_call *n)
 
 /* ---- one round: groups -------------------------------------------------------------------- */
 
+static bool one_round(const struct config *c) { return lsh_of(c)->rounds == 1; }
+
+/* With several rounds rows are read where they are. */
 static struct groups groups_of(const struct config *c)
 {
-    return (struct groups){
-        .n = 2 * lsh_of(c)->half, .newest = lsh_of(c)->window, .self_last = true, .numbers = 1};
+    return (struct groups){.n = one_round(c) && !is_chunked(c) ? 2 * lsh_of(c)->half : 0,
+                           .newest = lsh_of(c)->window,
+                           .self_last = true,
+                           .numbers = 1};
 }
 
 /* ---- several rounds: bits ----------------------------------------------------------------- */
@@ -214,9 +219,6 @@ static void run_bits(const struct content_call *n, const struct attn_grad *d)
 
 /* ---- the form ----------------------------------------------------------------------------- */
 
-static bool one_round(const struct config *c) { return lsh_of(c)->rounds == 1; }
-static bool chunked(const struct config *c) { return lsh_of(c)->form == LSH_CHUNKED; }
-
 static struct attn core(const struct sublayer *s, struct extent max)
 {
     static const uint64_t bits[1] = {1};
@@ -236,21 +238,14 @@ static struct attn core(const struct sublayer *s, struct extent max)
 
 static size_t scratch(const struct sublayer *s, struct extent max, int threads)
 {
-    const struct groups groups = groups_of(s->c);
-
-    return chunked(s->c)     ? lsh_chunked_scratch(s, max, threads)
-           : one_round(s->c) ? groups_scratch(s, max, groups.n, threads)
-                             : (size_t)threads * bits_bytes(s, max);
+    return is_chunked(s->c) ? lsh_chunked_scratch(s, max, threads)
+                            : (size_t)threads * bits_bytes(s, max);
 }
 
 static void run(const struct content_call *n, const struct attn_grad *d)
 {
-    const struct groups groups = groups_of(n->s->c);
-
-    if (chunked(n->s->c))
-        lsh_chunked_run(n, d);
-    else if (one_round(n->s->c))
-        groups_run(n, &groups, d);
+    if (is_chunked(n->s->c))
+        content_each_head(n, lsh_chunked_head, d);
     else
         run_bits(n, d);
 }
@@ -298,7 +293,7 @@ static bool shows(const struct content_call *n, int i, struct shown *out)
         show_buckets(n, out->to);
     else if (out->to)
         show_visible(n, out->to);
-    return i <= !chunked(n->s->c);
+    return i <= !is_chunked(n->s->c);
 }
 
 /* A row of other rounds is in the union with the share 1 - (1 - 1/n)^R. */
@@ -312,7 +307,7 @@ static double flop(const struct sublayer *s, int B, int L, int M)
         const double members = share * (M + i), most = l->window ? l->window : members;
         pairs += fmax(1, fmin(members, most));
     }
-    if (chunked(s->c))
+    if (is_chunked(s->c))
         pairs = 2.0 * l->rounds * L * l->chunk;
     return 4.0 * B * s->c->H * s->c->dh * pairs;
 }
@@ -326,25 +321,9 @@ static double choice_flop(const struct sublayer *s, int B, int L, int M)
 
 static const char *looks_ahead(const struct config *c)
 {
-    return chunked(c) ? "where its chunks end depends on rows of the whole segment, later ones "
-                        "included"
-                      : NULL;
-}
-
-/* With several rounds rows are read where they are. */
-static double moved_rows(const struct config *c, int L, int M)
-{
-    const struct groups groups = groups_of(c);
-
-    return chunked(c) || !one_round(c) ? 0 : groups_moved(&groups, c->share_qk, L, M);
-}
-
-static void gather(const struct content_call *n)
-{
-    const struct groups groups = groups_of(n->s->c);
-
-    if (!chunked(n->s->c) && one_round(n->s->c))
-        groups_gather(n, &groups);
+    return is_chunked(c) ? "where its chunks end depends on rows of the whole segment, later ones "
+                           "included"
+                         : NULL;
 }
 
 const struct content content_lsh = {
@@ -354,6 +333,7 @@ const struct content content_lsh = {
     .number = number,
     CONTENT_HOOKS,
     .core = core,
-    .gather = gather,
+    .groups = groups_of,
+    .run = run,
     .looks_ahead = looks_ahead,
 };

@@ -21,4 +21,4 @@ int lsh_bucket(const struct content_call *n, int b, int h, int j, int r);
 /* ---- chunks, lsh_chunked.c ---------------------------------------------------------------- */
 
 size_t lsh_chunked_scratch(const struct sublayer *s, struct extent max, int threads);
-void lsh_chunked_run(const struct content_call *n, const struct attn_grad *d);
+content_head lsh_chunked_head;

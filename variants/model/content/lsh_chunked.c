@@ -209,7 +209,7 @@ static void query_backward(const struct head *t, int i, const struct attn_grad *
     }
 }
 
-static void run_head(const struct content_call *n, int head, const struct attn_grad *d)
+void lsh_chunked_head(const struct content_call *n, int head, const struct attn_grad *d)
 {
     const size_t bytes = room_of(n->s, n->s->state.attention.largest.L, NULL).bytes;
     const struct lsh *const l = lsh_of(n->s->c);
@@ -226,9 +226,4 @@ static void run_head(const struct content_call *n, int head, const struct attn_g
             query_backward(&t, i, d);
         else
             query_forward(&t, i);
-}
-
-void lsh_chunked_run(const struct content_call *n, const struct attn_grad *d)
-{
-    content_each_head(n, run_head, d);
 }

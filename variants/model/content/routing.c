@@ -169,36 +169,18 @@ static void number(const struct content_call *n)
         }
 }
 
-/* ---- forward and backward ----------------------------------------------------------------- */
+/* ---- groups --------------------------------------------------------------------------------- */
 
 static struct groups groups_of(const struct config *c)
 {
     const struct routing *const r = routing_of(c);
 
-    return (struct groups){.n = r->clusters,
+    return (struct groups){.n = r->route == ROUTE_TOPK ? 0 : r->clusters,
                            .newest = r->window,
                            .own_counts = true,
                            .self_last = r->self_last,
                            .numbers = numbers(c),
                            .at_query = numbers(c) - 1};
-}
-
-static size_t scratch(const struct sublayer *s, struct extent max, int threads)
-{
-    const struct routing *const r = routing_of(s->c);
-
-    return r->route == ROUTE_TOPK ? routing_topk_scratch(s, max, threads)
-                                  : groups_scratch(s, max, r->clusters, threads);
-}
-
-static void run(const struct content_call *n, const struct attn_grad *d)
-{
-    const struct groups groups = groups_of(n->s->c);
-
-    if (routing_of(n->s->c)->route == ROUTE_TOPK)
-        routing_topk_run(n, d);
-    else
-        groups_run(n, &groups, d);
 }
 
 /* ---- learning centroids ------------------------------------------------------------------- */
@@ -404,30 +386,20 @@ static const char *looks_ahead(const struct config *c)
                : NULL;
 }
 
-static double moved_rows(const struct config *c, int L, int M)
-{
-    const struct groups groups = groups_of(c);
-
-    return routing_of(c)->route == ROUTE_TOPK ? 0 : groups_moved(&groups, c->share_qk, L, M);
-}
-
-static void gather(const struct content_call *n)
-{
-    const struct groups groups = groups_of(n->s->c);
-
-    if (routing_of(n->s->c)->route != ROUTE_TOPK)
-        groups_gather(n, &groups);
-}
-
 const struct content content_routing = {
     .past = true,
     .both_ahead = true,
     .numbers = numbers,
     .number = number,
-    CONTENT_HOOKS,
+    .params = params,
+    .scratch = routing_topk_scratch,
+    .head = routing_topk_head,
+    .shows = shows,
+    .flop = flop,
+    .choice_flop = choice_flop,
     .core = groups_core,
     .raw_grad = raw_grad,
     .aux = aux,
-    .gather = gather,
+    .groups = groups_of,
     .looks_ahead = looks_ahead,
 };

@@ -25,4 +25,4 @@ const float *routing_key(const struct content_call *n, int b, int h, int i);
 /* ---- top k, routing_topk.c ---------------------------------------------------------------- */
 
 size_t routing_topk_scratch(const struct sublayer *s, struct extent max, int threads);
-void routing_topk_run(const struct content_call *n, const struct attn_grad *d);
+content_head routing_topk_head;

@@ -134,7 +134,7 @@ static void head_backward(const struct content_call *n, const struct room *r, in
     }
 }
 
-static void run_head(const struct content_call *n, int head, const struct attn_grad *d)
+void routing_topk_head(const struct content_call *n, int head, const struct attn_grad *d)
 {
     const size_t bytes = room_of(n->s->state.attention.largest.L, NULL).bytes;
     const struct room r = room_of(n->a.L, content_room(n, bytes));
@@ -144,9 +144,4 @@ static void run_head(const struct content_call *n, int head, const struct attn_g
         head_backward(n, &r, head / n->a.H, head % n->a.H, d);
     else
         head_forward(n, &r, head / n->a.H, head % n->a.H);
-}
-
-void routing_topk_run(const struct content_call *n, const struct attn_grad *d)
-{
-    content_each_head(n, run_head, d);
 }

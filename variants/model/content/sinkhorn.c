@@ -388,6 +388,8 @@ const struct content content_sinkhorn = {
     .both = true,
     .no_memory = true,
     CONTENT_HOOKS,
+    .run = run,
+    .moved_rows = moved_rows,
     .kept = kept,
     .core = core,
 };
