@@ -3,6 +3,7 @@
  * What a segment sees of those before it, asked of every causal variant and of published models through
  * the trainer and the scorer: nothing with --mem 0; with a memory what is within its reach, and no more. */
 #include "harness/learn/score/losses.h"
+#include "tests/support/kernel/simd.h"
 #include "tests/support/model.h"
 #include "tests/support/open_trainer.h"
 #include "tests/support/published_folder.h"
@@ -20,7 +21,7 @@ enum {
     LINE = 3 * FILE_PATH
 };
 
-#define EVAL "-b ref "
+#define EVAL "-b " SIMD " "
 
 /* The text, of bytes or of the ids of a published model; the symbols [from, to) are others. */
 static void write_text(const char *name, bool ids, int from, int to)
@@ -94,11 +95,11 @@ static double fifth(const char *model, bool ids, const char *text, int mem, cons
     double loss = 0;
     const char *const what = ids ? "tokens" : "corpus";
 
-    snprintf(
-        line, sizeof(line),
-        "train %s --pin none --threads 1 -b ref --seq %d --mem %d --batch 1 --%s %s/%s --valid "
-        "%s/%s --steps 6 --lr 0.01 --lr-warmup 0 --schedule constant --ckpt unused",
-        model, SEG, mem, what, folder, text, folder, text);
+    snprintf(line, sizeof(line),
+             "train %s --pin none --threads 1 -b " SIMD
+             " --seq %d --mem %d --batch 1 --%s %s/%s --valid "
+             "%s/%s --steps 6 --lr 0.01 --lr-warmup 0 --schedule constant --ckpt unused",
+             model, SEG, mem, what, folder, text, folder, text);
     cr_assert_eq(parse_words(&o, line, &failure), OK, "%s: %s", line, failure.msg);
     cr_assert_eq(train_settle(&o, 1, &failure), OK, "%s: %s", line, failure.msg);
     cr_assert_eq(trainer_open(&t, &o, &failure), OK, "%s: %s", model, failure.msg);
