@@ -89,7 +89,8 @@ Test(settings, every_setting_changes_a_variant_and_reads_its_own_text)
     n = 0;
     /* a workload or an objective gives a model its encoder */
     for (struct settings all = {0}; (s = setting_next(&all)); n++)
-        cr_expect(having[n] > 0 || strcmp(s->name, "enc_layers") == 0, "no variant has %s", s->name);
+        cr_expect(having[n] > 0 || strcmp(s->name, "enc_layers") == 0, "no variant has %s",
+                  s->name);
 }
 
 Test(settings, help_names_every_setting)
