@@ -91,8 +91,9 @@ static void take_rate(struct verdict *v, const char *text)
     const double read = peaks_read_s(&v->peaks, &v->facts, bytes, &level) / s;
     double peak = 0;
 
-    for (int i = 0; i < ISA_COUNT; i++)
-        peak = fmax(peak, v->peaks.flops[i]);
+    for (enum isa isa = 0; isa < ISA_COUNT; isa++)
+        if (strstr(at, "bf16") || !peak_of_bf16(isa))
+            peak = fmax(peak, v->peaks.flops[isa]);
     snprintf(evidence, sizeof(evidence), "%s: %.3g GFLOP/s", at + 1, flop / s * 1e-9);
     if (peak > 0)
         text_append(evidence, sizeof(evidence), ", %.2g %% of the measured peak",

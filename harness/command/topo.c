@@ -208,8 +208,6 @@ static const char *giga(double x, char buf[32])
     return buf;
 }
 
-static bool of_bf16(enum isa isa) { return strstr(isa_name[isa], "bf16") != NULL; }
-
 static int peak_width(enum isa isa) { return max_int(8, (int)strlen(isa_name[isa])); }
 
 /* Two lines: what the columns are of, and the names of the levels. */
@@ -218,10 +216,10 @@ static void print_peaks_head(void)
     int f32 = -1;
 
     for (enum isa isa = 0; isa < ISA_COUNT; isa++)
-        f32 += of_bf16(isa) ? 0 : 1 + peak_width(isa);
+        f32 += peak_of_bf16(isa) ? 0 : 1 + peak_width(isa);
     printf("\n%7s  %*s", "", f32, "GFLOP/s of f32");
     for (enum isa isa = 0; isa < ISA_COUNT; isa++)
-        if (of_bf16(isa))
+        if (peak_of_bf16(isa))
             printf(" %*s", peak_width(isa), "of bf16");
     printf("  %27s\n%7s ", "GB/s read", "threads");
     for (enum isa isa = 0; isa < ISA_COUNT; isa++)

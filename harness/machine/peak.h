@@ -17,6 +17,9 @@ struct peaks {
                * measure for others */
 };
 
+/* Is the peak of a level one of bf16, which no product of floats reaches? */
+static inline bool peak_of_bf16(enum isa isa) { return strstr(isa_name[isa], "bf16") != NULL; }
+
 /* Enough rounds to find a moment without interference, on most machines. */
 #define PEAK_TIME_S 0.4
 
