@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The gated delta rule as transformers computes it on CPUs (Qwen3-Next's fallback by chunks), as a kernel of bench.
+"""The gated delta rule as transformers computes it on CPUs (Qwen3-Next's fallbacks: by chunks, of one token by steps),
+as a kernel of bench.
 
     bench judge 'exec:python3 contrib/kernels/transformers_gated_delta.py'
 
@@ -15,8 +16,8 @@ from transformers.models.qwen3_next import modeling_qwen3_next
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "python"))
 import bench_kernel  # noqa: E402
 
-rule = modeling_qwen3_next.torch_chunk_gated_delta_rule
-rule = getattr(rule, "__wrapped__", rule)  # not one of a hub
+by_chunks, by_steps = (getattr(rule, "__wrapped__", rule) for rule in (  # not one of a hub
+    modeling_qwen3_next.torch_chunk_gated_delta_rule, modeling_qwen3_next.torch_recurrent_gated_delta_rule))
 kernel = bench_kernel.Kernel("transformers", transformers.__version__, arrays="torch")
 
 
@@ -34,6 +35,7 @@ def why(r):
 @torch.no_grad()
 def forward(r):
     q, k, v, g, beta = (x.repeat_interleave(r.H // x.shape[2], 2) for x in (r.q, r.k, r.v, r.g[..., 0], r.beta))
+    rule = by_chunks if q.shape[1] > 1 else by_steps
     o, s1 = rule(q * (r.scale * r.dk ** 0.5), k, v, g=g, beta=beta, initial_state=r.s0, output_final_state=True)
     r.o.copy_(o)
     if r.s1 is not None:

@@ -232,9 +232,9 @@ Test(outside_process, python_transformers)
 
 Test(outside_process, python_onnxruntime)
 {
-    run_python(
-        "onnx, onnxruntime",
-        "\"$BENCH\" judge 'exec:python3 contrib/kernels/ort_gqa.py' --format csv || [ $? = 3 ]");
+    run_python("onnx, onnxruntime",
+               "for k in ort_gqa ort_linear_attention; do \"$BENCH\" judge \"exec:python3 "
+               "contrib/kernels/$k.py\" --format csv || [ $? = 3 ] || exit 1; done");
 }
 
 /* ---- bench judge ---------------------------------------------------------------------------- */
