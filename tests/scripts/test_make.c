@@ -11,8 +11,9 @@ static void make_tree(void)
 {
     must_shell(
         "set -e; mkdir -p scripts harness tests/preload variants/backends/simd; cp $SRC/Makefile "
-        ".; cp $SRC/scripts/build_info.sh scripts; git init -q .; echo 'typedef int nothing;' "
-        ">variants/backends/simd/gemm_int8.isa.c; echo 'int one(void);' >harness/one.h; printf "
+        ".; cp $SRC/scripts/build_info.sh scripts; git init -q .; echo 'typedef int nothing;' | "
+        "tee variants/backends/simd/gemm_bf16.isa.c >variants/backends/simd/gemm_int8.isa.c; echo "
+        "'int one(void);' >harness/one.h; printf "
         "'#include \"harness/one.h\"\\nint one(void) { return 1; }\\n' >harness/one.c; printf "
         "'#include \"harness/one.h\"\\nint main(void) { return one(); }\\n' >harness/main.c");
 }
