@@ -4,7 +4,7 @@
  * reference, of shapes around tiles, steps of k and threads, with every side turned. */
 #include "harness/check/op_bounds.h"
 #include "tests/support/kernel/by_weights.h"
-#include "tests/support/kernel/emulate_amx_x86.h"
+#include "tests/support/kernel/emulate_x86.h"
 #include "tests/support/open_engine.h"
 #include "variants/backends/simd/simd.h"
 
@@ -59,7 +59,7 @@ Test(amx, sums, .timeout = 300)
     if (cpu_isa_unmasked() < ISA_AVX512_BF16)
         cr_skip_test("no products of pairs of bf16 in vectors here");
     if (cpu_isa_unmasked() < ISA_AMX_BF16)
-        emulate_amx();
+        emulate_x86();
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
         for (int kind = 0; kind <= WEIGHTS; kind++)
             expect_sums(shapes[i][0], shapes[i][1], shapes[i][2], kind);

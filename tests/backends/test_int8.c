@@ -8,8 +8,7 @@
 #include "variants/backends/simd/simd.h"
 
 #if !defined(__aarch64__)
-#include "tests/support/kernel/emulate_amx_x86.h"
-#include "tests/support/kernel/emulate_dot4_x86.h"
+#include "tests/support/kernel/emulate_x86.h"
 #endif
 
 struct sizes {
@@ -50,16 +49,12 @@ static const struct kernels kernels[] = {
 static bool emulate(const struct kernels *k)
 {
 #if !defined(__aarch64__)
-    if (k->level == ISA_AVX2)
-        emulate_avx_vnni();
-    else if (k->tiles && cpu_has_dot4_unmasked(ISA_AVX512))
-        emulate_amx();
-    else
-        return false;
-    return true;
-#else
-    return false;
+    if (k->level == ISA_AVX2 || (k->tiles && cpu_has_dot4_unmasked(ISA_AVX512))) {
+        emulate_x86();
+        return true;
+    }
 #endif
+    return false;
 }
 
 /* Multiply-adds up to which an emulated instruction, of microseconds, takes little time. */
