@@ -9,12 +9,19 @@
 #if defined(VEC_AVX512)
 #define LEVEL ISA_AVX512
 #define DOT4(name) (cpu_isa() < ISA_AMX_BF16 ? name##_avx512_vnni : name##_amx_int8)
+/* Few rows are multiplied in vectors. */
+#define DOT4_BY (cpu_isa() < ISA_AMX_BF16 ? "vpdpbusd" : "tdpbsud+vpdpbusd")
+#define PAIRS_BY "vpmaddwd"
 #elif defined(VEC_AVX2)
 #define LEVEL ISA_AVX2
 #define DOT4(name) name##_avx_vnni
+#define DOT4_BY "vpdpbusd"
+#define PAIRS_BY "vpmaddwd"
 #else
 #define LEVEL ISA_NEON
 #define DOT4(name) name##_neon_dot
+#define DOT4_BY "sdot"
+#define PAIRS_BY "smull"
 #endif
 #define INT8(name) (cpu_has_dot4(LEVEL) ? DOT4(name##_int8) : AT_ISA(name##_int8))
 
@@ -62,14 +69,4 @@ void AT_ISA(gemm_pack)(float *dst, const struct gemm *like)
         gemm_pack(dst, like);
 }
 
-const char *AT_ISA(int8_by)(void)
-{
-#if defined(VEC_NEON)
-    return cpu_has_dot4(LEVEL) ? "sdot" : "smull";
-#else
-    if (!cpu_has_dot4(LEVEL))
-        return "vpmaddwd";
-    return LEVEL == ISA_AVX2 || cpu_isa() < ISA_AMX_BF16 ? "vpdpbusd"
-                                                         : "tdpbsud+vpdpbusd"; /* of few rows */
-#endif
-}
+const char *AT_ISA(int8_by)(void) { return cpu_has_dot4(LEVEL) ? DOT4_BY : PAIRS_BY; }
