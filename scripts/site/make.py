@@ -35,7 +35,7 @@ ORDER = (
         ("README", "Overview"), ("leaderboard", "Leaderboard"), ("claims", "Claims of papers"),
         ("abilities", "Abilities"), ("amd-epyc-2vcpu/README", "Lengths and backends"),
         ("crossover", "State against cache"), ("libraries", "Libraries"), ("dtypes", "Narrow weights"),
-        ("llama", "Beside llama.cpp"), ("models", "Larger models"), ("long/README", "Longer trainings"), ("texts", "Scored texts"),
+        ("recurrences", "Recurrences"), ("llama", "Beside llama.cpp"), ("models", "Larger models"), ("long/README", "Longer trainings"), ("texts", "Scored texts"),
         ("recipes", "Optimisers"), ("study/README", "Base variants in detail"), ("rl", "Memory tasks"),
         ("exit", "Early exit"))) + (("results/gate/README.md", "Tests of the gate"),)),
     ("Elsewhere", (("docs/library.md", "C, numpy, PyTorch"), ("docs/pytorch.md", "From PyTorch"), ("docs/kernels.md", "A kernel of yours"), ("docs/cluster.md", "Clusters"))),
