@@ -13,8 +13,7 @@ process divided by its threads; ratios are of pairs of one round, with the inter
 at least 0.95. Errors are the largest, of the largest output, from the equations step by step in double."""
 import argparse
 import ctypes
-import importlib.util
-import math
+import importlib
 import os
 import random
 import statistics
@@ -25,8 +24,9 @@ import types
 import numpy as np
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "contrib", "python"))
+sys.path[:0] = [os.path.join(HERE, "..", "contrib", folder) for folder in ("python", "kernels")]
 import benchattn  # noqa: E402
+from median_interval import interval  # noqa: E402
 
 # Of the decay, per head or per channel; with an erase by the own key; with a free rank one.
 RULES = {"gated delta rule": ("head", True, False), "KDA": ("channel", True, False), "GLA": ("channel", False, False),
@@ -115,10 +115,7 @@ class Process:
     """A kernel of contrib/kernels that is written in Python, without its process."""
 
     def __init__(self, file, threads):
-        spec = importlib.util.spec_from_file_location(file, os.path.join(HERE, "..", "contrib", "kernels", file + ".py"))
-        self.module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(self.module)
-        kernel = self.module.kernel
+        kernel = importlib.import_module(file).kernel
         self.name, self.arrays = f"{kernel.name} {kernel.version}", kernel.arrays
         self.function, self.why = kernel.functions["recurrence_forward"]
         if self.arrays == "torch":
@@ -142,13 +139,6 @@ class Process:
             self.function(r)
             return o
         return forward
-
-
-def interval(ratios):
-    """Of the median: the order statistics that hold it with at least 0.95, or the whole range."""
-    x, n = sorted(ratios), len(ratios)
-    rank = next((r for r in range(n // 2, -1, -1) if 1 - 2 * sum(math.comb(n, i) for i in range(r + 1)) / 2 ** n >= 0.95), 0)
-    return f"{statistics.median(x):.3g} [{x[rank]:.3g} {x[n - 1 - rank]:.3g}]"
 
 
 def seconds(forward, calls):

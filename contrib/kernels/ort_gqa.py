@@ -28,8 +28,17 @@ kernel = bench_kernel.Kernel("onnxruntime", onnxruntime.__version__, threads=set
 NAMES = ["query", "key", "value", "past_key", "past_value", "seqlens_k", "total"]
 
 
+def open_session(node, inputs, outputs, opset, ir, *domains):
+    """Of a model of one operator."""
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    model = helper.make_model(helper.make_graph([node], "one", inputs, outputs), ir_version=ir, opset_imports=opsets)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
 def session(a):
-    """A model of this one operator."""
     of = {name: TensorProto.INT32 if name in ("seqlens_k", "total") else TensorProto.FLOAT for name in NAMES}
     rank = {"seqlens_k": 1, "total": 0, "past_key": 4, "past_value": 4}
     inputs = [helper.make_tensor_value_info(n, of[n], [None] * rank.get(n, 3)) for n in NAMES]
@@ -38,12 +47,7 @@ def session(a):
     node = helper.make_node("GroupQueryAttention", NAMES, [o.name for o in outputs], domain="com.microsoft",
                             num_heads=a.q.shape[2], kv_num_heads=a.k.shape[2], scale=a.scale,
                             local_window_size=a.window or -1, softcap=float(a.soft_cap))
-    model = helper.make_model(helper.make_graph([node], "one", inputs, outputs), ir_version=8, opset_imports=[
-        helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)])
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return open_session(node, inputs, outputs, 17, 8, "com.microsoft")
 
 
 def why(a):

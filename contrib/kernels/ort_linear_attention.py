@@ -6,29 +6,16 @@ packages onnxruntime, from 1.32, and onnx.
     bench judge 'exec:python3 contrib/kernels/ort_linear_attention.py'
 
 Its session has as many threads as are given."""
-import os
-import sys
-
 import numpy as np
 import onnxruntime
+import ort_gqa
 from onnx import TensorProto, helper
+from ort_gqa import bench_kernel
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "python"))
-import bench_kernel  # noqa: E402
-
-threads = 1
-
-
-def set_threads(n):
-    global threads
-    threads = n
-
-
-kernel = bench_kernel.Kernel("onnxruntime", onnxruntime.__version__, threads=set_threads)
+kernel = bench_kernel.Kernel("onnxruntime", onnxruntime.__version__, threads=ort_gqa.set_threads)
 
 
 def session(r):
-    """A model of this one operator."""
     rule = ("gated_" if r.g is not None else "") + ("delta" if r.beta is not None else "")
     names = ["query", "key", "value", "past_state", "decay" if r.g is not None else "", "beta" if r.beta is not None else ""]
     inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None] * (4 if n == "past_state" else 3))
@@ -37,12 +24,7 @@ def session(r):
                for n, rank in (("o", 3), ("present_state", 4))]
     node = helper.make_node("LinearAttention", names, [o.name for o in outputs], q_num_heads=r.H, kv_num_heads=r.Hs,
                             scale=r.scale, update_rule=rule.rstrip("_") or "linear")
-    model = helper.make_model(helper.make_graph([node], "one", inputs, outputs), ir_version=10,
-                              opset_imports=[helper.make_opsetid("", 27)])
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return ort_gqa.open_session(node, inputs, outputs, 27, 10)
 
 
 def why(r):
@@ -55,8 +37,8 @@ def why(r):
 
 @kernel.recurrence_forward(why=why)
 def forward(r):
-    if r.kept.get("threads") != threads:
-        r.kept.update(threads=threads, session=session(r))
+    if r.kept.get("threads") != ort_gqa.threads:
+        r.kept.update(threads=ort_gqa.threads, session=session(r))
     B, L = r.q.shape[:2]
 
     def flat(x, heads):

@@ -10,7 +10,6 @@ the wall. A ratio has its median and the interval of that median by order statis
 of a training step beyond what is there before. Prints Markdown."""
 import argparse
 import ctypes
-import math
 import os
 import random
 import statistics
@@ -23,6 +22,7 @@ import transformers
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import benchattn  # noqa: E402
 from benchattn_adapters.transformers import use  # noqa: E402
+from median_interval import interval  # noqa: E402
 
 D, VOCABULARY = 512, 2000
 
@@ -67,13 +67,6 @@ def rate(job, model, x, threads):
     start = time.process_time()
     tokens = job(model, x)
     return tokens * threads / (time.process_time() - start)
-
-
-def interval(ratios):
-    """Of the median: the order statistics that hold it with at least 0.95, or the whole range."""
-    x, n = sorted(ratios), len(ratios)
-    rank = next((r for r in range(n // 2, -1, -1) if 1 - 2 * sum(math.comb(n, i) for i in range(r + 1)) / 2 ** n >= 0.95), 0)
-    return f"{statistics.median(x):.2f} [{x[rank]:.2f} {x[n - 1 - rank]:.2f}]"
 
 
 def peak(job, model, x):

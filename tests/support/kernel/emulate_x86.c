@@ -160,8 +160,9 @@ static int32_t quads(const uint8_t *a, const uint8_t *b)
 
 static bool fit(const struct tile *to, const struct tile *a, const struct tile *b)
 {
-    return to != a && to != b && a != b && to->rows == a->rows && to->bytes == b->bytes &&
-           a->bytes == 4 * b->rows;
+    if (to == a || to == b || a == b)
+        return false;
+    return to->rows == a->rows && to->bytes == b->bytes && a->bytes == 4 * b->rows;
 }
 
 static void multiply_quads(struct tile *to, const struct tile *a, const struct tile *b)

@@ -77,6 +77,7 @@ static const struct attn_impl *const attn_avx512_bf16[] = {
     }
 
 BF16_BACKEND(AVX512_BF16, avx512_bf16, attn_avx512_bf16, "products of bf16");
-/* CPUs with tiles multiply pairs in vectors at half the rate of floats. */
+/* Its attention is that of floats: the CPU with tiles that was measured multiplies pairs in vectors at
+ * half their rate. */
 BF16_BACKEND(AMX_BF16, amx_bf16, NULL, "products of bf16 in tiles");
 #endif
