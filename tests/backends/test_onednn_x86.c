@@ -29,4 +29,14 @@ Test(onednn_x86, obeys_its_own_isa_limit, .timeout = 240)
     cr_expect(!strstr(names, "avx512"), "%s", names);
 }
 
+/* A kernel's name says which instructions it has; the row's level is no lower and no higher. */
+Test(onednn_x86, names_its_tiles, .timeout = 240)
+{
+    struct engine g = open_engine("onednn", 1);
+    const bool tiles = strstr(g.backend->core(), "amx") != NULL;
+
+    cr_expect_eq(g.backend->core_isa(ELEM_BF16) == ISA_AMX_BF16, tiles, "%s", g.backend->core());
+    cr_expect(g.backend->core_isa(ELEM_F32) <= ISA_AVX512);
+}
+
 #endif

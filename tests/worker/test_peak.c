@@ -2,7 +2,9 @@
  *
  * The peak loops do the work that they report, and the answer crosses the process boundary
  * unchanged. No test depends on the machine's speed, only on its upper limit. */
+#include "harness/machine/env_row.h"
 #include "harness/worker/peak_child.h"
+#include "tests/support/compared.h"
 #include "tests/support/failure.h"
 
 static struct topo *machine(void)
@@ -39,6 +41,25 @@ Test(peak, reads_every_word_and_no_other)
                          isa_name[isa], w);
         }
     free(buf);
+}
+
+/* Each level has a column of its own. */
+Test(peak, columns_of_levels)
+{
+    struct env_row row = {0};
+    struct peaks p = {0};
+
+    for (enum isa isa = 0; isa < ISA_COUNT; isa++)
+        p.flops[isa] = 1 + isa;
+    env_row_peaks(&row, &p);
+    cr_expect_eq(row.peak_flop_per_s_ref, 1);
+#if defined(__aarch64__)
+    cr_expect_eq(row.peak_flop_per_s_neon, 1 + ISA_NEON);
+#else
+    NUMBERS({row.peak_flop_per_s_avx2, 1 + ISA_AVX2}, {row.peak_flop_per_s_avx512, 1 + ISA_AVX512},
+            {row.peak_flop_per_s_bf16, 1 + ISA_AVX512_BF16},
+            {row.peak_flop_per_s_amx_bf16, 1 + ISA_AMX_BF16});
+#endif
 }
 
 /* ---- measuring ---------------------------------------------------------------------------- */
