@@ -285,7 +285,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         .name = "export", "[RUN|DIR|FILE]", 1, "print a run in the format of another program; write a model",
         "Without RUN, prints the latest run. A run is a folder or the name of a baseline.\n\n"
         "--to hf and --to gguf write the model --ckpt, which was trained from the published model --from, as the "
-        "files of that model, to DIR or FILE: its names, config and tokenizer, with other numbers.",
+        "files of that model, to DIR or FILE: its names, config and tokenizer, with other numbers. --to peft writes what "
+        "train --lora has added to it.",
         {{"bench export --to openmetrics results/latest >bench.prom", "for Prometheus"},
          {"bench export --to junit >report.xml", "a test report; wrong rows are failures"},
          {"bench export --filter variant:xl", "one JSON document with environment and rows"},

@@ -24,7 +24,8 @@ static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL
 static const char *const schedule_name[] = {"cosine", "linear", "wsd", "constant", NULL};
 static const char *const objective_name[] = {"lm", "mlm", "seq2seq", NULL};
 static const char *const init_name[] = {"usual", "depth", NULL};
-const char *const export_name[] = {"json", "openmetrics", "junit", "fom", "hf", "gguf", NULL};
+const char *const export_name[] = {"json", "openmetrics", "junit", "fom",
+                                   "hf",   "gguf",        "peft",  NULL};
 static const char *const color_name[] = {"auto", "always", "never", NULL};
 /* Without the levels that only some versions of the library know. */
 static const char *const onednn_isa_words[] = {"sse41",
@@ -463,7 +464,7 @@ const struct option_spec option_specs[] = {
      .doc = "draw in the terminal"},
     {"to", 0, "FORMAT", "json", OTHER, WORD, AT(to), .words = export_name, .only = FOR(EXPORT),
      .doc = "of runs: json, openmetrics, junit, or fom (figures of merit, one a line); of models: hf (a "
-            "folder for transformers) or gguf"},
+            "folder for transformers), gguf, or peft (a folder of train --lora)"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = FOR(TOPO),
      .doc = "measure peak GFLOP/s and GB/s"},
     {"steps", 0, "N", "1000", OTHER, INT, .flags = IN_TRAINING, AT(steps), 1, INT_MAX, .only = FOR(TRAIN),
@@ -526,6 +527,12 @@ const struct option_spec option_specs[] = {
     {"train-only", 0, "LIST", OTHER, NAMES, .flags = IN_TRAINING, AT(train_only), .only = FOR(TRAIN),
      .doc = "train only parameters with such names, such as 'layers.*.attn.*'; the others stay as "
             "they are (default: all)"},
+    {"lora", 0, "LIST|DIR", OTHER, .kind = KIND_PATH, .flags = IN_TRAINING | IN_RUN, AT(lora),
+     .only = FOR(TRAIN) | FOR(EVAL) | FOR(GENERATE) | FOR(EXPORT),
+     .doc = "train products of low rank that are added to the maps of --from: r=8,alpha=16,on='layers.*.attn.*' "
+            "(default: alpha 2 r, on all maps between layers); bench export --to peft writes them",
+     .docs = {{.only = FOR(EVAL) | FOR(GENERATE) | FOR(EXPORT),
+               .doc = "folder of an adapter in peft's format (LoRA), added to the published model of --ckpt"}}},
     {"task", 0, "TASK", OTHER, .kind = KIND_TEXT, .flags = IN_TRAINING, AT(task), .only = FOR(TRAIN),
      .doc = "task to learn by trial and error in place of a text, such as tmaze:len=20 (bench list "
             "tasks)"},

@@ -32,8 +32,9 @@ enum export_to {
     EXPORT_OPENMETRICS,
     EXPORT_JUNIT,
     EXPORT_FOM,
-    EXPORT_HF, /* of models: a folder; a GGUF file */
+    EXPORT_HF, /* of models: a folder; a GGUF file; a folder of an adapter */
     EXPORT_GGUF,
+    EXPORT_PEFT,
 };
 extern const char *const export_name[],
     *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
@@ -137,6 +138,7 @@ struct options {
     const char *valid;         /* NULL = the end of the corpus */
     const char *from;          /* weights to begin with; NULL = none */
     struct names train_only;   /* patterns of parameters; n == 0: all */
+    const char *lora;          /* to train: "r=8,alpha=16,on=PATTERN"; else a folder; or NULL */
     const char *task;          /* NULL = train on a text */
     double discount, trace, value_coef, entropy_coef;
 

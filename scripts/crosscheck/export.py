@@ -32,9 +32,9 @@ def run(*command):
     return subprocess.run([str(x) for x in command], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def loss_of(bench, model, ids):
+def loss_of(bench, model, ids, *more):
     said = run(bench, "eval", "--ckpt", model, "--tokens", ids, "--seq", TOKENS, "--mem", 0, "-q", "--backend",
-               "ref", "--format", "csv", "--columns", "nll_nats_per_token", "--out", os.path.dirname(ids))
+               "ref", "--format", "csv", "--columns", "nll_nats_per_token", "--out", os.path.dirname(ids), *more)
     return float(said.split()[-1])
 
 

@@ -9,7 +9,7 @@
 /* A run has no model, a model no rows. */
 static enum status check_options(const struct options *o, bool model, struct err *e)
 {
-    static const char *const others[2][4] = {{"ckpt", "from", "force"}, {"filter", "out"}};
+    static const char *const others[2][5] = {{"ckpt", "from", "force", "lora"}, {"filter", "out"}};
 
     for (const char *const *at = others[model]; *at; at++)
         if (options_written(o, *at))
@@ -20,7 +20,7 @@ static enum status check_options(const struct options *o, bool model, struct err
 
 enum status cmd_export(struct options *opt, int *code, struct err *e)
 {
-    const bool model = opt->to == EXPORT_HF || opt->to == EXPORT_GGUF;
+    const bool model = opt->to >= EXPORT_HF;
 
     TRY(check_options(opt, model, e));
     if (model)

@@ -6,6 +6,7 @@
 #include "harness/util/fileio.h"
 
 #include "variants/base/json_text.h"
+#include "variants/model/import/adapter.h"
 #include "variants/model/import/changes.h"
 #include "variants/model/import/config_json.h"
 #include "variants/model/import/weights.h"
@@ -85,6 +86,16 @@ static enum status write_folder(const struct changes *c, const struct published 
     return copy_beside(from, to, c->changed > 0, e);
 }
 
+static enum status write_adapter(const struct lm *m, const struct published *p,
+                                 const struct weights *w, const struct options *o, struct err *e)
+{
+    TRY(file_make_folder(o->words.v[0], e));
+    TRY(adapter_write(p, &w->file, &m->params, o->words.v[0], e));
+    if (!o->quiet)
+        text_line(stderr, "bench: wrote %s, an adapter of %s", o->words.v[0], p->source);
+    return OK;
+}
+
 static enum status write_model(struct lm *m, struct arena *a, const struct published *p,
                                const struct weights *w, const struct options *o, struct err *e)
 {
@@ -116,7 +127,11 @@ static enum status check_form(const struct published *p, const struct options *o
     if (gguf && p->shards.n_files > 1)
         return fail(e, E_UNSUPPORTED, "--to gguf: %s is one of %d files  -> join them into one",
                     p->path, p->shards.n_files);
-    TRY(file_join(there, o->words.v[0], gguf ? "" : PUBLISHED_CONFIG, e));
+    TRY(file_join(there, o->words.v[0],
+                  gguf                   ? ""
+                  : o->to == EXPORT_PEFT ? ADAPTER_CONFIG
+                                         : PUBLISHED_CONFIG,
+                  e));
     if (gguf)
         snprintf(there, sizeof(there), "%s", o->words.v[0]);
     return o->force || access(there, F_OK) != 0
@@ -136,7 +151,8 @@ static enum status write_as(const struct published *p, const struct weights *w,
                     "trained from",
                     o->ckpt, p->path);
     TRY(lm_init(&m, &w->config, e));
-    const enum status st = write_model(&m, &a, p, w, o, e);
+    const enum status st =
+        o->to == EXPORT_PEFT ? write_adapter(&m, p, w, o, e) : write_model(&m, &a, p, w, o, e);
     lm_free(&m);
     arena_release(&a);
     return st;
@@ -146,7 +162,7 @@ static enum status write_as(const struct published *p, const struct weights *w,
 static enum status open_and_write(struct weights *w, struct published *p, const struct options *o,
                                   struct err *e)
 {
-    TRY(weights_open(w, o->ckpt, e));
+    TRY(weights_open_adapted(w, o->ckpt, o->lora, e));
     TRY(published_open(p, o->from ? o->from : o->ckpt, e));
     TRY(check_form(p, o, e));
     w->config.max_seq = p->config.max_seq; /* lengths are of the training, not of the model */
@@ -162,8 +178,8 @@ enum status export_model(const struct options *o, struct err *e)
         return fail(e, E_USAGE,
                     "export --to %s needs a model, and where to write it  -> bench export --to %s "
                     "%s --ckpt FILE --from MODEL",
-                    to, to, o->to == EXPORT_HF ? "DIR" : "FILE");
-    if (!o->from && !published_is(o->ckpt))
+                    to, to, o->to == EXPORT_GGUF ? "FILE" : "DIR");
+    if (!o->from && (o->to == EXPORT_PEFT || !published_is(o->ckpt)))
         return fail(e, E_USAGE,
                     "export: %s has no names and no config of a published model  -> --from with "
                     "the model that it was trained from",

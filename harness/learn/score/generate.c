@@ -287,7 +287,7 @@ static enum status make(struct generator *t, struct generated *out, const struct
                     "checkpoint %.300s has an encoder and goes on from a source, no prompt  -> "
                     "bench eval --ckpt scores it",
                     t->o->ckpt);
-    TRY(weights_open(w, t->o->ckpt, e));
+    TRY(weights_open_adapted(w, t->o->ckpt, t->o->lora, e));
     TRY(read_prompt(t, w, prompt, e));
     if (t->ids.n == 0)
         return fail(e, E_USAGE, "the prompt has no token  -> give a longer one");

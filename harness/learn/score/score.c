@@ -382,7 +382,7 @@ static enum status run(struct scored *t, enum split split, struct err *e)
 
     TRY(open_engine(t, e));
     TRY(corpus_open(&t->corpus, o->choices ? o->choices : o->corpus, split, (size_t)o->bytes, e));
-    TRY(weights_open(&t->weights, o->ckpt, e));
+    TRY(weights_open_adapted(&t->weights, o->ckpt, o->lora, e));
     t->mask_share = t->weights.mask_share;
     TRY(make_text(t, e));
     if (o->losses && !o->choices)

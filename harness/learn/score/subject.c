@@ -41,7 +41,7 @@ enum status subject_checkpoint(struct subject *t, struct err *e)
     struct weights w;
     enum status st = OK;
 
-    TRY(weights_open(&w, t->ckpt, e));
+    TRY(weights_open_adapted(&w, t->ckpt, t->opt->lora, e));
     const char *unit = weights_meta(&w, "unit"), *text = weights_meta(&w, "corpus");
     int step = -1;
     t->config = t->stored = w.config;
@@ -76,6 +76,8 @@ char *subject_line(const struct subject *t, const struct options *opt, int seq, 
 
     fputs(SUBJECT_COMMAND, f);
     word_print_option(f, "ckpt", t->ckpt, '"');
+    if (opt->lora)
+        word_print_option(f, "lora", opt->lora, '"');
     word_print_option(f, opt->choices ? "choices" : "corpus", t->corpus, '"');
     mem_text(past, mem);
     fprintf(f, " --bytes %d", opt->bytes);

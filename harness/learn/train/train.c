@@ -169,6 +169,7 @@ static enum status bind_all(void *arg, struct err *e)
     const int before = t->pairs.target ? t->pairs.source : t->M;
     const struct extent max = {t->B, window, before}, one = {t->play ? t->B : 1, window, before};
     const size_t rows = (size_t)t->B * (size_t)window;
+    const struct params model = lora_model(&t->lora, &t->lm.params);
     struct arena *a = &t->arena;
 
     engine_bind(&t->engine, a);
@@ -176,7 +177,8 @@ static enum status bind_all(void *arg, struct err *e)
 
     TRY(lm_bind_grad(&t->lm, &t->engine, a, e));
     optimizer_bind(&t->optimizer, &t->lm.params, a);
-    params_borrow(&t->valid_lm.params, &t->lm.params);
+    lora_bind(&t->lora, &t->lm.params, a);
+    params_borrow(&t->valid_lm.params, &model);
     TRY(lm_bind(&t->valid_lm, &t->engine, t->kind, one, a, e));
     t->tokens = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
     t->targets = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
@@ -234,7 +236,7 @@ struct trainer_frozen trainer_frozen(const struct trainer *t)
 
     for (int i = 0; i < t->lm.params.n; i++)
         n += t->lm.params.v[i].frozen ? 0 : (double)t->lm.params.v[i].n;
-    if (t->opt->train_only.n > 0)
+    if (t->opt->train_only.n > 0 || t->lora.n > 0)
         snprintf(text.s, sizeof(text.s), ", %s of them trained", units_count(n).s);
     return text;
 }
@@ -257,6 +259,7 @@ static enum status open_model(struct trainer *t, struct err *e)
     TRY(train_config(&c, variant_find(o->variants.v[0]), o, t->corpus.vocab, e));
     TRY(lm_init(&t->lm, &c, e));
     TRY(train_only(&t->lm.params, &o->train_only, e));
+    TRY(train_from_lora(t, e));
     TRY(engine_train_in(&t->engine, c.dtype, e));
     t->M = c.mem_len;
     t->kind = c.enc_layers ? MEM_NONE : trains_with(config_mem(&c), o->mem.v[0]);
@@ -267,12 +270,13 @@ static enum status open_model(struct trainer *t, struct err *e)
     t->optimizer.decays = groups_of(&o->weight_decay_of);
     TRY(lm_init(&t->valid_lm, &c, e));
     TRY(lm_place(&t->arena, (enum huge_pages)o->huge_pages, bind_all, place, t, e));
-    if (o->from && !o->resume)
+    if (o->from && (!o->resume || t->lora.n > 0))
         TRY(train_from_load(t, e));
     else if (!o->from)
         params_init_training(&t->lm.params, o->seed,
                              o->init == INITIAL_BY_DEPTH ? 1 / sqrtf((float)t->lm.sublayers.n) : 1,
                              t->engine.threads);
+    lora_begin(&t->lora, &t->lm.params, o->seed, t->engine.threads);
     optimizer_reset(&t->optimizer, &t->lm.params);
     t->lm.z_loss = (float)o->z_loss;
     t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed, .part = t->ranks.index};
@@ -346,6 +350,7 @@ bool trainer_agrees(const struct trainer *t)
 void trainer_close(struct trainer *t)
 {
     optimizer_free(&t->optimizer);
+    lora_free(&t->lora);
     free(t->play);
     lm_free(&t->lm);
     lm_free(&t->valid_lm);
@@ -370,10 +375,12 @@ struct step_report trainer_step(struct trainer *t, double progress)
     t->reads->gradient(t, &r);
     const double ponder = lm_layers_run(&t->lm).ponder;
     r.ponder = ponder > 0 ? ponder : NAN;
+    lora_gradient(&t->lora, &t->lm.params, &t->engine);
     r.grad_norm = grad_norm(&t->lm.params, t->engine.threads);
     const bool clip = o->grad_clip > 0 && r.grad_norm > o->grad_clip;
     optimizer_step(&t->optimizer, &t->lm.params, &t->engine, r.lr,
                    clip ? o->grad_clip / r.grad_norm : 1);
+    lora_merge(&t->lora, &t->lm.params, &t->engine);
     t->lm.drop.step = (uint64_t)t->optimizer.step;
     lm_build_tables(&t->lm, &t->engine);
     return r;

@@ -40,6 +40,7 @@ enum status trainer_save_weights(struct trainer *t, const char *path, struct err
                                     .seed = t->opt->seed,
                                     .source = *t->origin ? t->origin : NULL,
                                     .tokenizer = *t->beside ? t->beside : NULL,
+                                    .lora_alpha = t->lora.alpha,
                                     .mask_share = t->hidden ? t->opt->mask_share : 0};
 
     return checkpoint_save(path, &t->lm.c, &t->lm.params, &from, e);
@@ -95,6 +96,11 @@ static enum status take_weights(struct trainer *t, const struct safetensors *s, 
                     "cannot resume %s: made with windows of %d tokens, now %d  -> use --mem 0, or "
                     "--mem all if it carried a state",
                     s->path, c.max_seq, want->max_seq);
+    if (t->lora.n > 0 && checkpoint_fits(s, "", &t->lm.params, NULL) != OK)
+        return fail(e, E_USAGE,
+                    "cannot resume %s: made with another --lora  -> give the options that it was "
+                    "begun with",
+                    s->path);
     TRY(safetensors_int(s, "step", -1, 0, INT32_MAX, step, e));
     return checkpoint_load(s, "", &t->lm.params, e);
 }

@@ -129,11 +129,56 @@ enum status train_from_fits(const struct trainer *t, struct err *e)
 
 enum status train_from_load(struct trainer *t, struct err *e)
 {
+    struct params model = lora_model(&t->lora, &t->lm.params);
     struct weights w;
 
     TRY(weights_open(&w, t->opt->from, e));
-    const enum status st = weights_load(&w, &t->lm.params, e);
+    const enum status st = weights_load(&w, &model, e);
     weights_close(&w);
+    return st;
+}
+
+/* "r=8", "alpha=16", or "on=PATTERN", which is left for later */
+static enum status read_word(struct lora *l, const char *word, struct err *e)
+{
+    enum { MOST = 4096 };
+
+    if (text_begins(word, "r="))
+        return number_parse(&l->rank, "--lora r", word + strlen("r="), 1, MOST, e);
+    if (text_begins(word, "alpha="))
+        return decimal_parse(&l->alpha, "--lora alpha", word + strlen("alpha="), 0, MOST, OPEN_LOW,
+                             e);
+    return text_begins(word, "on=")
+               ? OK
+               : fail(e, E_USAGE, "--lora %.60s: no such word  -> --lora r=8,alpha=16,on=PATTERN",
+                      word);
+}
+
+/* `words` is cut at its commas; `on` has room for all patterns in it. */
+static enum status add_lora(struct trainer *t, char *words, const char **on, struct err *e)
+{
+    int n = 0;
+
+    t->lora.rank = 8;
+    for (char *word, *rest = words; (word = strsep(&rest, ","));) {
+        TRY(read_word(&t->lora, word, e));
+        if (text_begins(word, "on="))
+            on[n++] = word + strlen("on=");
+    }
+    if (t->lora.alpha == 0)
+        t->lora.alpha = 2 * t->lora.rank;
+    return lora_add(&t->lora, &t->lm.params, on, n, e);
+}
+
+enum status train_from_lora(struct trainer *t, struct err *e)
+{
+    if (!t->opt->lora)
+        return OK;
+    char *const words = need_text("%s", t->opt->lora);
+    const char **const on = need_room(strlen(words) + 1, sizeof(*on));
+    const enum status st = add_lora(t, words, on, e);
+    free(on);
+    free(words);
     return st;
 }
 

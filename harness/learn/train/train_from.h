@@ -22,5 +22,8 @@ enum status train_from_fits(const struct trainer *t, struct err *e);
 /* Copy the weights into the parameters of t->lm. */
 enum status train_from_load(struct trainer *t, struct err *e);
 
+/* --lora: add its parameters to t->lm, before they are placed. */
+enum status train_from_lora(struct trainer *t, struct err *e);
+
 /* Where the tokenizer of the weights is, and what they were published as: t->tokenizer, t->origin. */
 enum status train_from_names(struct trainer *t, struct err *e);

@@ -113,6 +113,10 @@ enum status train_settle(struct options *o, int threads, struct err *e)
 
     TRY(text_or_task(o, e));
     TRY(train_texts_check(o, e));
+    if (o->lora && (!o->from || o->train_only.n > 0))
+        return fail(e, E_USAGE,
+                    "--lora trains what it adds to the maps of --from, and no more  -> %s",
+                    o->from ? "leave --train-only out" : "add --from MODEL");
     if (o->from)
         TRY(train_from_settle(o, e));
 

@@ -249,8 +249,8 @@ static enum status load_numbers(struct trainer *t, const struct safetensors *s, 
 /* Options that the state belongs to, besides those with keys of their own: the loss, what the
  * optimiser keeps, and how it all began. Rates, budgets and texts may change on the way. */
 static const char *const fixed[] = {
-    "optimizer", "muon-scale", "init",       "z-loss", "weight-decay-of",
-    "task",      "objective",  "mask-share", "from",   "train-only"};
+    "optimizer",  "muon-scale", "init",       "z-loss", "weight-decay-of", "task", "objective",
+    "mask-share", "from",       "train-only", "lora"};
 
 /* The value of `name` in a canonical text, malloc'ed; of a text that is older than the option its
  * default. */

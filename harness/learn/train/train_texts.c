@@ -171,7 +171,7 @@ enum status train_texts_keep(struct trainer *t, const char *ckpt, struct err *e)
         return file_fail(e, "create", ckpt, ENAMETOOLONG);
     if (!t->opt->resume && t->ranks.index == 0)
         TRY(tokenizer_copy(t->tokenizer, folder, &any, e));
-    if (any || t->opt->resume)
+    if (any || (t->opt->resume && access(folder, F_OK) == 0))
         snprintf(t->beside, sizeof(t->beside), "%s", path_name(folder));
     return OK;
 }

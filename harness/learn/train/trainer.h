@@ -13,6 +13,7 @@
 #include "harness/table/record.h"
 #include "harness/util/lock.h"
 
+#include "variants/model/optimise/lora.h"
 #include "variants/model/optimise/optimizer.h"
 
 struct text_part { /* symbols of a corpus */
@@ -43,6 +44,7 @@ struct trainer {
     struct lm lm;
     struct lm valid_lm; /* the same weights, one sequence, its own memory */
     struct optimizer optimizer;
+    struct lora lora; /* its A and B are parameters of lm and valid_lm, behind the model's */
     struct corpus corpus, valid_corpus;
     struct texts tokens_made, valid_made; /* of them, by a tokenizer */
     struct text_part text, valid;

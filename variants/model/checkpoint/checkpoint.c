@@ -488,6 +488,12 @@ static enum status fits(const struct safetensors *s, const char *prefix, const s
     return OK;
 }
 
+/* What was trained of a map that the file has with it (optimise/lora.h). */
+static bool is_merged(const char *name)
+{
+    return text_ends(name, ".lora_A") || text_ends(name, ".lora_B");
+}
+
 /* Files with a prefix give buffers as inputs instead. */
 static bool stands_in(const char *prefix, const struct param *p) { return !*prefix || !p->buffer; }
 
@@ -501,7 +507,7 @@ enum status checkpoint_fits(const struct safetensors *s, const char *prefix, con
             TRY(fits(s, prefix, &p->v[i], e));
     for (int i = 0; i < s->n_tensors; i++) {
         const char *const name = s->tensors[i].name;
-        if (strncmp(name, prefix, skip) == 0 && !params_find(p, name + skip))
+        if (strncmp(name, prefix, skip) == 0 && !params_find(p, name + skip) && !is_merged(name))
             return safetensors_fail(s, e,
                                     "tensor \"%s\" is of nothing that the model has (file is "
                                     "variant %.64s)  -> is it of another model?",

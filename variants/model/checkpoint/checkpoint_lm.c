@@ -10,9 +10,9 @@
 /* Keys that say more than one field, and where weights come from. All others are rows: of the model
  * (keys.h) and of its parts. */
 static const char *const further_keys[] = {
-    "format", "kind",        "variant", "pos",       "scheme",     "form", "mixer",
-    "synth",  "ut",          "talking", "sink",      "step",       "seed", "unit",
-    "corpus", "corpus_xxh3", "source",  "tokenizer", "mask_share",
+    "format", "kind",        "variant", "pos",       "scheme",     "form",       "mixer",
+    "synth",  "ut",          "talking", "sink",      "step",       "seed",       "unit",
+    "corpus", "corpus_xxh3", "source",  "tokenizer", "mask_share", "lora_alpha",
 };
 
 /* What nothing has read may decide what the weights mean. */

@@ -7,36 +7,11 @@
 #include "layout.h"
 #include "variants/base/gguf.h"
 
-/* Floats hold whole numbers up to 2^24 only: places are read digit by digit. */
-enum { DIGIT = 1 << 12, WIDEST = 8 };
+enum { WIDEST = 8 }; /* bytes of a number */
 
 static enum status no_memory(const struct published *p, struct err *e)
 {
     return fail(e, E_NOMEM, "checkpoint %s: no memory for its numbers  -> free some", p->path);
-}
-
-/* The published place of each number of a piece, from 1; 0 = it has none. */
-static enum status find_places(size_t *places, const struct published *p, const struct piece *to,
-                               const struct tensor *in, struct err *e)
-{
-    struct tensor t = *in;
-    struct param w = to->w;
-    float *const own = malloc(sizeof(*own) * (in->n + w.n));
-    enum status st = own ? OK : E_NOMEM;
-
-    t.dtype = DTYPE_F32;
-    t.data = own;
-    w.data = own + in->n;
-    memset(places, 0, w.n * sizeof(*places));
-    for (size_t unit = 1; st == OK && unit <= in->n; unit *= DIGIT) {
-        for (size_t i = 0; i < in->n; i++)
-            own[i] = (float)((i + 1) / unit % DIGIT);
-        st = layout_read(p, &w, to->row, &t);
-        for (size_t i = 0; st == OK && i < w.n; i++)
-            places[i] += (size_t)w.data[i] * unit;
-    }
-    free(own);
-    return st == OK ? OK : no_memory(p, e);
 }
 
 static enum status no_form(const struct published *p, const struct piece *to, const char *why,
@@ -81,12 +56,11 @@ static enum status put_piece(struct changes *c, const struct published *p, const
         tensor_floats(*numbers, at->t, 0, at->t->n);
         c->changed++;
     }
-    size_t *const places = malloc(to->w.n * sizeof(*places));
+    size_t *const places = calloc(to->w.n, sizeof(*places));
     if (!places)
         return no_memory(p, e);
-    enum status st = find_places(places, p, to, at->t, e);
-    if (st == OK)
-        st = put_numbers(*numbers, p, to, places, e);
+    enum status st = layout_places(places, p, &to->w, to->row, at->t);
+    st = st == OK ? put_numbers(*numbers, p, to, places, e) : no_memory(p, e);
     free(places);
     return st;
 }

@@ -160,3 +160,27 @@ enum status layout_read(const struct published *p, const struct param *w,
         tensor_floats(w->data, t, row->layout == LAYOUT_JOIN ? 0 : w->n * (size_t)row->part, w->n);
     return OK;
 }
+
+enum status layout_places(size_t *places, const struct published *p, const struct param *w,
+                          const struct tensor_row *row, const struct tensor *t)
+{
+    enum { DIGIT = 1 << 12 }; /* floats hold whole numbers up to 2^24 only */
+    struct tensor all = *t;
+    struct param to = *w;
+    float *const own = malloc(sizeof(*own) * (t->n + w->n));
+    enum status st = own ? OK : E_NOMEM;
+
+    all.dtype = DTYPE_F32;
+    all.data = own;
+    to.data = own + t->n;
+    memset(places, 0, w->n * sizeof(*places));
+    for (size_t unit = 1; st == OK && unit <= t->n; unit *= DIGIT) {
+        for (size_t i = 0; i < t->n; i++)
+            own[i] = (float)((i + 1) / unit % DIGIT);
+        st = layout_read(p, &to, row, &all);
+        for (size_t i = 0; st == OK && i < w->n; i++)
+            places[i] += (size_t)to.data[i] * unit;
+    }
+    free(own);
+    return st;
+}

@@ -21,7 +21,8 @@ struct published {
         *outer; /* of tensors of the model; of those beside it, such as the output */
     bool part;  /* its texts' part of a model of other things, too */
     bool norms_words;
-    struct gguf_form form; /* of a GGUF file */
+    struct gguf_form form;   /* of a GGUF file */
+    struct adapter *adapter; /* added to what is read; NULL = none */
 };
 
 /* A tensor of ours, or some rows of one, that one published tensor holds. */

@@ -3,6 +3,8 @@
  * Reading published models: one loop over our parameters, each found by its row. */
 #include "published.h"
 
+#include "adapter.h"
+
 #include "gguf_model.h"
 #include "layout.h"
 #include "mxfp4.h"
@@ -460,6 +462,7 @@ enum status published_open(struct published *p, const char *path, struct err *e)
 
 void published_close(struct published *p)
 {
+    adapter_close(p->adapter);
     shards_close(&p->shards);
     free(p->path);
     *p = (struct published){0};
@@ -488,6 +491,7 @@ static enum status load_piece(const struct published *p, const struct piece *pie
     else if (layout_read(p, w, row, t->t) != OK)
         return fail(e, E_NOMEM, "checkpoint %s: no memory for tensor \"%s\"  -> free some", p->path,
                     name);
+    TRY(adapter_add(p, piece, t->t, e));
     shards_drop(t->in, t->t);
     for (size_t i = 0; row->log && p->form.computed && i < w->n; i++)
         w->data[i] = logf(-w->data[i]);

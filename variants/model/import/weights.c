@@ -3,6 +3,8 @@
  * See weights.h. */
 #include "weights.h"
 
+#include "adapter.h"
+
 #include "variants/base/gguf.h"
 
 #include <xxhash.h>
@@ -21,6 +23,22 @@ enum status weights_open(struct weights *w, const char *path, struct err *e)
         return st;
     if ((st = checkpoint_lm(&w->file, &w->config, e)) != OK ||
         (st = checkpoint_mask_share(&w->file, &w->mask_share, e)) != OK)
+        weights_close(w);
+    return st;
+}
+
+enum status weights_open_adapted(struct weights *w, const char *path, const char *adapter,
+                                 struct err *e)
+{
+    TRY(weights_open(w, path, e));
+    if (!adapter)
+        return OK;
+    const enum status st =
+        w->is_published ? adapter_open(&w->published, adapter, e)
+                        : fail(e, E_UNSUPPORTED,
+                               "--lora %s: %s is not a published model  -> --ckpt with its folder",
+                               adapter, path);
+    if (st != OK)
         weights_close(w);
     return st;
 }
@@ -101,8 +119,10 @@ void weights_xxh3(const struct weights *w, char text[17])
 
     NEED(state);
     XXH3_64bits_reset(state);
-    for (int i = 0; i < n; i++) {
-        const struct safetensors *const f = w->is_published ? &shards->files[i] : &w->file;
+    for (int i = 0; i < n + !!w->published.adapter; i++) {
+        const struct safetensors *const f = i == n            ? &w->published.adapter->file
+                                            : w->is_published ? &shards->files[i]
+                                                              : &w->file;
         for (size_t at = 0; at < f->size; at += AT_ONCE)
             XXH3_64bits_update(state, f->map + at, f->size - at < AT_ONCE ? f->size - at : AT_ONCE);
         shards_drop(f, NULL); /* a whole file in memory beside the model is too much */

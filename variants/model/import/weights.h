@@ -20,6 +20,9 @@ struct weights {
 
 /* Its config and its tensors fit each other. E_IO, see checkpoint_lm and published_open. */
 enum status weights_open(struct weights *w, const char *path, struct err *e);
+/* Likewise with an adapter (adapter.h) of a published model; NULL = none. */
+enum status weights_open_adapted(struct weights *w, const char *path, const char *adapter,
+                                 struct err *e);
 void weights_close(struct weights *w);
 /* Into the parameters of a model of w->config, or of one that differs in lengths only. */
 enum status weights_load(const struct weights *w, struct params *p, struct err *e);
@@ -39,5 +42,5 @@ const char *weights_source(const struct weights *w);
 const char *weights_meta(const struct weights *w, const char *key);
 /* The folder of its tokenizer: that of a published model, or one beside ours; "" = it has none. */
 enum status weights_tokenizer(const struct weights *w, char folder[PUBLISHED_PATH], struct err *e);
-/* 16 hex digits, XXH3 of all bytes of its files of weights, in the order of their tensors. */
+/* 16 hex digits, XXH3 of all bytes of its files of weights, in the order of their tensors, and of its adapter. */
 void weights_xxh3(const struct weights *w, char text[17]);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Adapters in the files of peft: products of low rank that are added to the maps of a published model
+ * (LoRA, Hu et al. 2021, arXiv:2106.09685).
+ *
+ *   W += s B A      s = lora_alpha / r, with use_rslora lora_alpha / sqrt(r)
+ *
+ * adapter_model.safetensors has them by the modules of the publisher's program,
+ * base_model.model.MODULE.lora_A.weight [r,in] and .lora_B.weight [out,r]; adapter_config.json has
+ * lora_alpha, and by patterns of modules alpha_pattern. */
+#pragma once
+
+#include "opened.h"
+
+#include <jansson.h>
+
+#define ADAPTER_CONFIG "adapter_config.json"
+#define ADAPTER_TENSORS "adapter_model.safetensors"
+
+struct adapter {
+    json_t *config;
+    struct safetensors file;
+};
+
+/* Its products are added to what published_load reads of p from now on; published_close closes it. E_IO where a
+ * tensor of it belongs to no map of the model, or its config says what is no such product;
+ * E_UNSUPPORTED for a GGUF file. */
+enum status adapter_open(struct published *p, const char *dir, struct err *e);
+void adapter_close(struct adapter *a); /* NULL = none */
+
+/* Add the product of a piece, whose published tensor is t, to its values. E_NOMEM. */
+enum status adapter_add(const struct published *p, const struct piece *to, const struct tensor *t,
+                        struct err *e);
+
+/* Write what a checkpoint of p's model has of such products (optimise/lora.h) into a folder that is there. Where a
+ * published map holds several of ours, its products are one of the sum of their ranks. E_UNSUPPORTED
+ * naming a map that peft has no module for, E_IO. */
+enum status adapter_write(const struct published *p, const struct safetensors *checkpoint,
+                          const struct params *params, const char *dir, struct err *e);
