@@ -191,40 +191,37 @@ void options_print_resume(FILE *f, const struct options *o, enum continued kind,
     }
 }
 
-/* The value of `name` in a canonical text and its length; "" if absent. */
-static const char *stored_value(const char *stored, const char *name, int *len)
+/* The value of an option in a canonical text, to the end of its line; of a text that is older than the option
+ * its default. */
+static const char *stored_value(const char *stored, const struct option_spec *s)
 {
-    const size_t n = strlen(name);
+    const size_t n = strlen(s->name);
 
     for (const char *line = stored; *line; line += *line == '\n') {
-        const size_t end = strcspn(line, "\n");
-        if (end > n && memcmp(line, name, n) == 0 && line[n] == '=') {
-            *len = (int)(end - n - 1);
+        if (strncmp(line, s->name, n) == 0 && line[n] == '=')
             return line + n + 1;
-        }
-        line += end;
+        line += strcspn(line, "\n");
     }
-    *len = 0;
-    return "";
+    return s->preset ? s->preset : "";
 }
 
-enum status options_resumable(const struct options *o, const char *stored, const char *dir,
-                              struct err *e)
+enum status options_resumable(const struct options *o, const char *stored, const char *const *only,
+                              const char *path, struct err *e)
 {
     enum status st = OK;
 
     for (int i = 0; i < option_count && st == OK; i++) {
         const struct option_spec *const s = &option_specs[i];
-        if (!(s->flags & (IN_CASE | IN_RUN)))
+        if (only ? word_index(s->name, only) < 0 : !(s->flags & (IN_CASE | IN_RUN)))
             continue;
-        int len;
-        const char *const then = stored_value(stored, s->name, &len);
+        const char *const then = stored_value(stored, s);
+        const int n = (int)strcspn(then, "\n");
         char *const now = value_line(o, s);
-        if (strlen(now) != (size_t)len || memcmp(then, now, (size_t)len) != 0)
+        if (strlen(now) != (size_t)n || memcmp(then, now, (size_t)n) != 0)
             st = fail(e, E_USAGE,
                       "cannot resume %.200s: made with --%s %.*s, now %.120s  -> give the options "
                       "that it was begun with",
-                      dir, s->name, len ? min_int(len, 120) : 4, len ? then : "none",
+                      path, s->name, n ? min_int(n, 120) : 4, n ? then : "none",
                       *now ? now : "none");
         free(now);
     }

@@ -226,10 +226,10 @@ void options_print_again(FILE *f, const struct options *o);
 /* Take the values that `from` has of all options of its command. */
 enum status options_take(struct options *o, const struct options *from, struct err *e);
 
-/* Compare a stored canonical text of a run with these options. E_USAGE: "cannot resume DIR: made
- * with --d-model 512, now 256". */
-enum status options_resumable(const struct options *o, const char *stored, const char *dir,
-                              struct err *e);
+/* Compare a stored canonical text with these options: of a run all, or `only` some (ends with NULL). E_USAGE:
+ * "cannot resume PATH: made with --d-model 512, now 256". */
+enum status options_resumable(const struct options *o, const char *stored, const char *const *only,
+                              const char *path, struct err *e);
 
 /* A malloc'ed " --name value ..." of the options that belong to every repro line and differ from
  * their defaults. */

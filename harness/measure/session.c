@@ -73,7 +73,7 @@ static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct
 
     TRY(rundir_find(path, o->out, o->resume_dir, e));
     TRY(runjson_read(path, &stored, started, e));
-    const enum status st = options_resumable(o, stored, path, e);
+    const enum status st = options_resumable(o, stored, NULL, path, e);
     free(stored);
     TRY(st);
     TRY(rundir_resume(&s->dir, o->out, o->resume_dir, e));

@@ -41,14 +41,14 @@ Test(command_line, any_bytes_arrive)
                                                                &o, CONTINUED_RUN));
         cr_assert_eq(options_parse_again(&again, line, &failure), OK, "%s: %s", line, failure.msg);
         TEXTS({again.ckpt, ckpt}, {again.corpus, corpus});
-        cr_expect_eq(options_resumable(&again, stored, "r", &failure), OK, "%s", failure.msg);
+        cr_expect_eq(options_resumable(&again, stored, NULL, "r", &failure), OK, "%s", failure.msg);
         char *same[] = {"bench", "train", "--resume", NULL};
         options_free(&again);
         MUST(options_parse(&again, 3, same, &failure));
         MUST(options_continue(&again, stored, CONTINUED_RUN, &failure));
         cr_expect_str_eq(again.corpus, corpus);
         again.corpus = "another";
-        cr_expect_eq(options_resumable(&again, stored, "r", &failure), E_USAGE);
+        cr_expect_eq(options_resumable(&again, stored, NULL, "r", &failure), E_USAGE);
         options_free(&o);
         options_free(&again);
     }

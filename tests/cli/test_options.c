@@ -308,7 +308,7 @@ Test(options, resume_compares_what_matters)
 
     must_parse(&now, "--seq 128,256,512 --max-time 0.30 --out b -q --format csv --resume=a");
     now.default_threads = 2;
-    cr_expect_eq(options_resumable(&now, stored, "a", &failure), OK, "%s", failure.msg);
+    cr_expect_eq(options_resumable(&now, stored, NULL, "a", &failure), OK, "%s", failure.msg);
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         char line[128], said[160];
         snprintf(line, sizeof(line), "--seq 128..512 --max-time 0.3 %s", others[i].line);
@@ -317,7 +317,7 @@ Test(options, resume_compares_what_matters)
             "cannot resume results/x: made with %s  -> give the options that it was begun with",
             others[i].said);
         must_parse(&now, line);
-        cr_expect_eq(options_resumable(&now, stored, "results/x", &failure), E_USAGE);
+        cr_expect_eq(options_resumable(&now, stored, NULL, "results/x", &failure), E_USAGE);
         cr_expect_str_eq(failure.msg, said);
     }
 }

@@ -147,7 +147,7 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
     const int n = moments + layers + carried_count(t) + (played > 0);
     struct tensor *const tensors = need_room((size_t)n + 1, sizeof(*tensors));
     float **const made = need_room((size_t)n + 1, sizeof(*made)); /* for a tensor, or NULL */
-    char step[32], best[32], seconds[32], dropout[32], seed[32], seen[32], compressed[32];
+    char step[32], best[32], seconds[32], seen[32], compressed[32];
     char weights[HASH];
     struct carried c;
     int sublayer;
@@ -186,15 +186,12 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
     snprintf(step, sizeof(step), "%d", t->optimizer.step);
     snprintf(best, sizeof(best), "%.17g", isinf(t->best_valid) ? NO_BEST : t->best_valid);
     snprintf(seconds, sizeof(seconds), "%.17g", trained_s);
-    snprintf(dropout, sizeof(dropout), "%.17g", t->opt->dropout);
-    snprintf(seed, sizeof(seed), "%" PRIu64, t->opt->seed);
     snprintf(seen, sizeof(seen), "%" PRId64, layers ? memory_of(t, 0)->seen : 0);
     snprintf(compressed, sizeof(compressed), "%d", layers ? memory_of(t, 0)->compressed : 0);
     char *const options = options_canonical(t->opt, CONTINUED_TRAINING);
-    const char *const meta[] = {"compressed", compressed, "format", FORMAT,      "step",
-                                step,         "best",     best,     "trained_s", seconds,
-                                "dropout",    dropout,    "seed",   seed,        "seen",
-                                seen,         "weights",  weights,  "options",   options};
+    const char *const meta[] = {"compressed", compressed, "format",    FORMAT,  "step", step,
+                                "best",       best,       "trained_s", seconds, "seen", seen,
+                                "weights",    weights,    "options",   options};
     const enum status st =
         t->ranks.index > 0 ? OK
                            : safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
@@ -226,18 +223,6 @@ static enum status real_in(const struct safetensors *s, const char *key, double 
     return OK;
 }
 
-static enum status seed_of(const struct safetensors *s, uint64_t *out, struct err *e)
-{
-    const char *const text = safetensors_meta(s, "seed");
-    char *end;
-
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno)
-        return damaged(s, "seed", "it must be a whole number from 0 to 2^64 - 1", e);
-    return OK;
-}
-
 static enum status load_numbers(struct trainer *t, const struct safetensors *s, struct err *e)
 {
     TRY(real_in(s, "best", NO_BEST, &t->best_valid, e));
@@ -246,67 +231,12 @@ static enum status load_numbers(struct trainer *t, const struct safetensors *s, 
     return real_in(s, "trained_s", NO_BEST, &t->trained_s, e);
 }
 
-/* Options that the state belongs to, besides those with keys of their own: the loss, what the
- * optimiser keeps, and how it all began. Rates, budgets and texts may change on the way. */
-static const char *const fixed[] = {
-    "optimizer",  "muon-scale", "init",       "z-loss", "weight-decay-of", "task", "objective",
-    "mask-share", "from",       "train-only", "lora"};
-
-/* The value of `name` in a canonical text, malloc'ed; of a text that is older than the option its
- * default. */
-static char *value_in(const char *text, const char *name)
-{
-    const size_t n = strlen(name);
-
-    for (const char *line = text; *line; line += *line == '\n') {
-        if (strncmp(line, name, n) == 0 && line[n] == '=')
-            return strndup(line + n + 1, strcspn(line + n + 1, "\n"));
-        line += strcspn(line, "\n");
-    }
-    const char *const preset = option_specs[option_find(name)].preset;
-    return strdup(preset ? preset : "");
-}
-
-static enum status same_fixed(const struct trainer *t, const struct safetensors *s, struct err *e)
-{
-    const char *const stored = safetensors_meta(s, "options");
-    char *const now = options_canonical(t->opt, CONTINUED_TRAINING);
-    enum status st = OK;
-
-    for (size_t i = 0; i < ARRAY_LEN(fixed) && st == OK; i++) {
-        char *const a = value_in(stored ? stored : "", fixed[i]), *const b =
-                                                                      value_in(now, fixed[i]);
-        NEED(a && b);
-        if (strcmp(a, b) != 0)
-            st = fail(e, E_USAGE, "cannot resume %s: made with --%s %s, now %s  -> use --%s %s",
-                      s->path, fixed[i], a, b, fixed[i], a);
-        free(a);
-        free(b);
-    }
-    free(now);
-    return st;
-}
-
-/* Masks, hidden tokens and actions follow from them. Files older than these keys lack them. */
-static enum status same_options(const struct trainer *t, const struct safetensors *s, struct err *e)
-{
-    uint64_t seed = t->opt->seed;
-    double dropout;
-
-    TRY(real_in(s, "dropout", 1, &dropout, e));
-    if (safetensors_meta(s, "seed"))
-        TRY(seed_of(s, &seed, e));
-    if (dropout != t->opt->dropout)
-        return fail(e, E_USAGE,
-                    "cannot resume %s: made with --dropout %g, now %g  -> use --dropout %g",
-                    s->path, dropout, t->opt->dropout, dropout);
-    if (seed != t->opt->seed)
-        return fail(e, E_USAGE,
-                    "cannot resume %s: made with --seed %" PRIu64 ", now %" PRIu64
-                    "  -> --seed %" PRIu64,
-                    s->path, seed, t->opt->seed, seed);
-    return same_fixed(t, s, e);
-}
+/* Options that the state belongs to: the loss, what is drawn, what the optimiser keeps, and how it all
+ * began. Rates, budgets and texts may change on the way. */
+static const char *const fixed[] = {"optimizer",       "muon-scale", "init",       "z-loss",
+                                    "dropout",         "seed",       "task",       "objective",
+                                    "mask-share",      "from",       "train-only", "lora",
+                                    "weight-decay-of", NULL};
 
 /* ---- loading: arrays ---------------------------------------------------------------------- */
 
@@ -458,10 +388,11 @@ static enum status load_played(struct trainer *t, const struct safetensors *s, s
 
 static enum status load(struct trainer *t, int step, const struct safetensors *s, struct err *e)
 {
+    const char *const options = safetensors_meta(s, "options");
     int n = moment_count(t) + memory_count(t) + carried_count(t);
 
     TRY(belongs(t, step, s, e));
-    TRY(same_options(t, s, e));
+    TRY(options_resumable(t->opt, options ? options : "", fixed, s->path, e));
     TRY(load_numbers(t, s, e));
     TRY(load_moments(t, s, e));
     TRY(load_memory(t, s, e));

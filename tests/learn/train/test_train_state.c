@@ -171,14 +171,6 @@ Test(train_state, every_number_is_read_whole_and_in_range)
         {"compressed", "x"},
         {"compressed", "-1"},
         {"compressed", "7"},
-        {"dropout", "x"},
-        {"dropout", "-0.1"},
-        {"dropout", "2"},
-        {"seed", "x"},
-        {"seed", ""},
-        {"seed", "-1"},
-        {"seed", "1x"},
-        {"seed", "99999999999999999999"},
         {"weights", "x"},
     };
 
