@@ -71,6 +71,7 @@ static void check_merged(const char *model, const char *said, double scale, int 
             continue;
         }
         adapted++;
+        cr_expect(*said || !text_begins(w0->name, "out"), "%s: %s is adapted", model, w0->name);
         for (int i = 0, in = w0->shape[1]; i < (int)w0->n; i++) {
             double sum = 0;
             for (int r = 0; r < rank; r++)
@@ -106,6 +107,10 @@ Test(lora, is_merged_and_read_again)
                            trained);
         cr_expect(fabs(base / trained - 1) > 1e-5, "%s: nothing was trained", *model);
     }
+    const char *const hash = "%s --columns checkpoint_xxh3 --ckpt " FROM "txl_original_keys %s";
+    cr_expect_str_neq(must_bench(hash, EVAL, "").out.data,
+                      must_bench(hash, EVAL, "--lora out").out.data,
+                      "scores of the two would be taken for one another");
     must_bench("export --to hf whole --ckpt " FROM "txl_original_keys --lora out -q");
     cr_expect_float_eq(loss_of("--ckpt whole") / loss_of("--ckpt t.safetensors"), 1, 1e-6);
 }
@@ -156,6 +161,10 @@ Test(lora, resumes)
     must_shell("cmp t.safetensors u.safetensors");
     bench_exits(2, "cannot resume u.safetensors: made with another --lora  -> give",
                 "train --resume --ckpt u.safetensors --steps 5 --lora r=2 -q");
+    bench_exits(
+        2, "made with --lora r=2,on=layers.1.*,on=out*, now r=2,alpha=3,on=layers.1.*,on=out*",
+        "train --resume --ckpt u.safetensors --steps 5 --lora r=2,alpha=3,on=layers.1.*,on=out* "
+        "-q");
     struct safetensors s;
     MUST(safetensors_open(&s, in_folder("t.safetensors"), &failure));
     for (int i = 0; i < s.n_tensors; i++)

@@ -307,7 +307,8 @@ static enum status add_piece(struct modules *all, const struct published *p,
 
     if (!places)
         return no_memory(p, e);
-    enum status st = t->rank != 2 || !module_of(name, p, piece) ? no_module(p, piece, e)
+    enum status st = t->rank != 2 || piece->of > 1 || !module_of(name, p, piece)
+                         ? no_module(p, piece, e)
                      : layout_places(places, p, &piece->w, piece->row, t) == OK ? OK
                                                                                 : no_memory(p, e);
     for (size_t i = 0; st == OK && i < piece->w.n; i++)
@@ -339,14 +340,8 @@ static enum status add_param(struct modules *all, const struct published *p,
         b->shape[0] != w->shape[0] || a->shape[0] != b->shape[1])
         return safetensors_fail(checkpoint, e,
                                 "tensors \"%s\" and lora_A do not fit  -> train it again", name);
-    for (int nth = 0, of = 1, row = 0; nth < of; nth++) {
-        const struct piece piece = piece_of(p, w, nth);
-        of = piece.of;
-        TRY(add_piece(all, p, &piece, a->data,
-                      (const float *)b->data + (ptrdiff_t)row * a->shape[0], a->shape[0], e));
-        row += piece.w.shape[0];
-    }
-    return OK;
+    const struct piece piece = piece_of(p, w, 0);
+    return add_piece(all, p, &piece, a->data, b->data, a->shape[0], e);
 }
 
 static bool put_text(FILE *f, const void *arg) { return fputs(arg, f) >= 0; }
