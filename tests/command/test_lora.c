@@ -258,7 +258,7 @@ Test(lora, scales_and_places)
         {"{}", 3},
         {"{\"use_rslora\": true}", 6 / M_SQRT2},
         {"{\"alpha_pattern\": {\"k_proj\": 1, \"q_proj\": 4, \".*\": 9}}", 2},
-        {"{\"alpha_pattern\": {\"layers.1.self_attn.q_proj\": 4, \"layers.0.*\": 10}}", 5},
+        {"{\"alpha_pattern\": {\"layers\\\\.1\\\\.self_attn.q_proj\": 4, \"layers.0.*\": 10}}", 5},
         {"{\"alpha_pattern\": {\"_proj\": 4, \"roj\": 8}, \"use_dora\": false}", 3},
         {"{\"alora_invocation_tokens\": null, \"init_lora_weights\": \"gaussian\", \"r\": 9}", 3},
     };
@@ -324,6 +324,12 @@ Test(lora, refuses)
     bench_exits(7, "layer_replication is more than products that are added", READ);
     put_adapter(t, 2, "{\"init_lora_weights\": \"pissa\"}");
     bench_exits(7, "init_lora_weights belongs to weights that it has changed", READ);
+    static const char *const patterns[] = {"{\"\\\\d\": 1}", "{\"(?!k)_proj\": 1}", "{\"(q\": 1}",
+                                           "{\"q_proj\": \"x\"}"};
+    for (size_t i = 0; i < ARRAY_LEN(patterns); i++) {
+        put_adapter(t, 2, kept_text("{\"alpha_pattern\": %s}", patterns[i]));
+        bench_exits(7, "alpha_pattern has a pattern that is not read, or no number", READ);
+    }
     ((float *)t[1].data)[3] = NAN;
     put_adapter(t, 2, "{}");
     bench_exits(7, "has a product that is not finite", READ);

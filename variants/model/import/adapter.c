@@ -9,6 +9,7 @@
 #include "variants/base/json_text.h"
 #include "variants/model/lm/lm.h"
 
+#include <ctype.h>
 #include <regex.h>
 
 #define BEFORE "base_model.model."
@@ -53,14 +54,24 @@ static bool is_turned(const struct published *p)
     return json_is_true(json_object_get(p->adapter->config, "fan_in_fan_out"));
 }
 
-/* As peft matches them: a pattern covers the last parts of a module's name. */
-static bool covers(const char *pattern, const char *module)
+/* As peft matches them: a pattern covers the last parts of a module's name. What POSIX has no word for is none. */
+static bool is_pattern(regex_t *r, const char *pattern)
 {
     char whole[512];
+
+    for (const char *at = pattern; (at = strchr(at, '\\')); at += 2)
+        if (!ispunct((unsigned char)at[1]))
+            return false;
+    return !strstr(pattern, "(?") &&
+           (size_t)snprintf(whole, sizeof(whole), "^(.*\\.)?(%s)$", pattern) < sizeof(whole) &&
+           regcomp(r, whole, REG_EXTENDED | REG_NOSUB) == 0;
+}
+
+static bool covers(const char *pattern, const char *module)
+{
     regex_t r;
 
-    snprintf(whole, sizeof(whole), "^(.*\\.)?(%s)$", pattern);
-    if (regcomp(&r, whole, REG_EXTENDED | REG_NOSUB) != 0)
+    if (!is_pattern(&r, pattern))
         return false;
     const bool is = regexec(&r, module, 0, NULL, 0) == 0;
     regfree(&r);
@@ -83,32 +94,26 @@ static double scale_of(const struct published *p, const char *module, int rank)
     return json_is_true(json_object_get(config, "use_rslora")) ? alpha / sqrt(rank) : alpha / rank;
 }
 
-/* The product as the published tensor lies, malloc'ed. */
-static float *product_of(const struct published *p, const struct piece *piece,
-                         const struct tensor *const ab[2])
+static enum status wrong(const struct published *p, struct err *e, const char *name,
+                         const char *why)
+{
+    return fail(e, E_IO, "adapter %s: %s %s  -> an adapter of %s", p->adapter->file.path, name, why,
+                p->path);
+}
+
+/* s B A as the published tensor lies. */
+static void multiply(float *to, const float *a, const float *b, double s,
+                     const struct tensor *const ab[2], bool turned)
 {
     const int r = ab[0]->shape[0], in = ab[0]->shape[1], out = ab[1]->shape[0];
-    float *const a = malloc(sizeof(*a) * (ab[0]->n + ab[1]->n + (size_t)in * (size_t)out));
-    char module[TENSOR_NAME];
 
-    CHECK(module_of(module, p, piece)); /* it has a pair */
-    if (!a)
-        return NULL;
-    float *const b = a + ab[0]->n, *const to = b + ab[1]->n;
-    const double s = scale_of(p, module, r);
-    const bool turned = is_turned(p);
-    tensor_floats(a, ab[0], 0, ab[0]->n);
-    tensor_floats(b, ab[1], 0, ab[1]->n);
-    for (int i = 0; i < out; i++)
-        for (int j = 0; j < in; j++) {
-            double sum = 0;
-            for (int k = 0; k < r; k++)
-                sum += (double)b[i * r + k] * (double)a[k * in + j];
-            to[turned ? (size_t)j * (size_t)out + (size_t)i : (size_t)i * (size_t)in + (size_t)j] =
-                (float)(s * sum);
+    memset(to, 0, sizeof(*to) * (size_t)out * (size_t)in);
+    for (ptrdiff_t i = 0; i < out; i++)
+        for (int k = 0; k < r; k++) {
+            const float x = (float)s * b[i * r + k];
+            for (ptrdiff_t j = 0; j < in; j++)
+                to[turned ? j * out + i : i * in + j] += x * a[k * in + j];
         }
-    memmove(a, to, sizeof(*a) * (size_t)in * (size_t)out);
-    return a;
 }
 
 enum status adapter_add(const struct published *p, const struct piece *to, const struct tensor *t,
@@ -117,29 +122,33 @@ enum status adapter_add(const struct published *p, const struct piece *to, const
     const struct tensor *ab[2];
     struct tensor product = *t;
     struct param own = to->w;
+    char module[TENSOR_NAME];
+    bool finite = true;
 
-    if (!p->adapter || !find_pair(p, to, ab))
+    if (!p->adapter || !find_pair(p, to, ab) || !module_of(module, p, to))
         return OK;
-    float *const whole = product_of(p, to, ab);
-    own.data = malloc(own.n * sizeof(*own.data));
+    float *const a = malloc(sizeof(*a) * (ab[0]->n + ab[1]->n + t->n + own.n));
+    if (!a)
+        return no_memory(p, e);
+    float *const b = a + ab[0]->n, *const whole = b + ab[1]->n;
+    tensor_floats(a, ab[0], 0, ab[0]->n);
+    tensor_floats(b, ab[1], 0, ab[1]->n);
+    multiply(whole, a, b, scale_of(p, module, ab[0]->shape[0]), ab, is_turned(p));
     product.dtype = DTYPE_F32;
     product.data = whole;
-    const enum status st = whole && own.data ? layout_read(p, &own, to->row, &product) : E_NOMEM;
-    for (size_t i = 0; st == OK && i < own.n; i++)
+    own.data = whole + t->n;
+    const enum status st = layout_read(p, &own, to->row, &product);
+    for (size_t i = 0; st == OK && i < own.n; i++) {
         to->w.data[i] += own.data[i];
-    free(own.data);
-    free(whole);
-    return st == OK ? OK : no_memory(p, e);
+        finite = finite && isfinite(own.data[i]);
+    }
+    free(a);
+    if (st != OK)
+        return no_memory(p, e);
+    return finite ? OK : wrong(p, e, to->name, "has a product that is not finite");
 }
 
-static enum status wrong(const struct published *p, struct err *e, const char *name,
-                         const char *why)
-{
-    return fail(e, E_IO, "adapter %s: %s %s  -> an adapter of %s", p->adapter->file.path, name, why,
-                p->path);
-}
-
-/* Both are there, of one rank, of the tensor's shape, and finite. */
+/* Both are there, of one rank and of the tensor's shape. */
 static enum status check_pair(const struct published *p, const struct piece *piece, struct err *e)
 {
     const struct tensor *const t = shards_find(&p->shards, piece->name)->t, *ab[2] = {0};
@@ -150,17 +159,10 @@ static enum status check_pair(const struct published *p, const struct piece *pie
     for (int i = 0; i < 2; i++)
         if (!ab[i] || ab[i]->rank != 2 || !tensor_is_readable(ab[i]->dtype))
             return wrong(p, e, piece->name, "lacks one of its two products, or it is not a matrix");
-    if (t->rank != 2 || ab[0]->shape[0] < 1 || ab[0]->shape[0] != ab[1]->shape[1] ||
-        ab[0]->shape[1] != t->shape[!turned] || ab[1]->shape[0] != t->shape[turned])
-        return wrong(p, e, piece->name, "has products of other shapes");
-    float *const product = product_of(p, piece, ab);
-    bool finite = true;
-    for (size_t i = 0; product && i < t->n; i++)
-        finite = finite && isfinite(product[i]);
-    free(product);
-    return !product ? no_memory(p, e)
-           : finite ? OK
-                    : wrong(p, e, piece->name, "has a product that is not finite");
+    return t->rank == 2 && ab[0]->shape[0] > 0 && ab[0]->shape[0] == ab[1]->shape[1] &&
+                   ab[0]->shape[1] == t->shape[!turned] && ab[1]->shape[0] == t->shape[turned]
+               ? OK
+               : wrong(p, e, piece->name, "has products of other shapes");
 }
 
 static enum status check_pairs(const struct published *p, struct err *e)
@@ -190,6 +192,9 @@ static enum status check_config(const struct published *p, struct err *e)
     const json_t *const config = p->adapter->config;
     const char *const type = json_string_value(json_object_get(config, "peft_type"));
     const char *const init = json_string_value(json_object_get(config, "init_lora_weights"));
+    const char *pattern;
+    json_t *value;
+    regex_t r;
 
     if (!type || strcmp(type, "LORA") != 0)
         return wrong(p, e, "peft_type", "is not LORA");
@@ -199,6 +204,12 @@ static enum status check_config(const struct published *p, struct err *e)
         const json_t *const said = json_object_get(config, other[i]);
         if (said && !json_is_null(said) && !json_is_false(said))
             return wrong(p, e, other[i], "is more than products that are added");
+    }
+    json_object_foreach(json_object_get(config, "alpha_pattern"), pattern, value)
+    {
+        if (!json_is_number(value) || !is_pattern(&r, pattern))
+            return wrong(p, e, "alpha_pattern", "has a pattern that is not read, or no number");
+        regfree(&r);
     }
     /* the others change the model's own weights, too */
     if (init && strcmp(init, "gaussian") != 0 && strcmp(init, "eva") != 0 &&
