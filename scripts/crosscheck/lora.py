@@ -49,14 +49,18 @@ def loss(model, text):
     return torch.nn.functional.cross_entropy(logits[0], text[0, 1:])
 
 
-def has_experts(folder):
-    """peft takes names of a network's modules for those of all experts, which are no modules."""
-    return any("expert" in key for key in transformers.AutoConfig.from_pretrained(folder).to_dict())
+def maps_of(folder):
+    """What peft adapts, too: it takes names of networks for those of all experts, which are no modules, and
+    refuses the last map of mamba2."""
+    config = transformers.AutoConfig.from_pretrained(folder)
+    if config.model_type == "mamba2":
+        return "layers.*.attn.in*"
+    return "layers.*.attn.*" if any("expert" in key for key in config.to_dict()) else "layers.*"
 
 
 def trained(bench, folder, out, ids, steps):
     """Loss and norm of each step; the checkpoint and the adapter are in `out`."""
-    ckpt, on = os.path.join(out, "m.safetensors"), "layers.*.attn.*" if has_experts(folder) else "layers.*"
+    ckpt, on = os.path.join(out, "m.safetensors"), maps_of(folder)
     run(bench, "train", "--from", folder, "--lora", "r=%d,alpha=%d,on=%s" % (RANK, ALPHA, on), "--tokens", ids,
         "--valid", ids, "--seq", SEGMENT, "--mem", 0, "--batch", 1, "--steps", steps, "--lr", RATE, "--lr-warmup", 0,
         "--schedule", "constant", "--grad-clip", 0, "--log-every", 1, "--eval-every", 100, "--backend", "ref",
