@@ -86,16 +86,6 @@ static enum status write_folder(const struct changes *c, const struct published 
     return copy_beside(from, to, c->changed > 0, e);
 }
 
-static enum status write_adapter(const struct lm *m, const struct published *p,
-                                 const struct weights *w, const struct options *o, struct err *e)
-{
-    TRY(file_make_folder(o->words.v[0], e));
-    TRY(adapter_write(p, &w->file, &m->params, o->words.v[0], e));
-    if (!o->quiet)
-        text_line(stderr, "bench: wrote %s, an adapter of %s", o->words.v[0], p->source);
-    return OK;
-}
-
 static enum status write_model(struct lm *m, struct arena *a, const struct published *p,
                                const struct weights *w, const struct options *o, struct err *e)
 {
@@ -116,6 +106,35 @@ static enum status write_model(struct lm *m, struct arena *a, const struct publi
     return st;
 }
 
+static enum status may_write(const char *path, const struct options *o, struct err *e)
+{
+    return o->force || access(path, F_OK) != 0
+               ? OK
+               : fail(e, E_IO, "%s exists  -> --force overwrites it", path);
+}
+
+/* It is named by what it was trained from. */
+static enum status export_adapter(const struct options *o, struct err *e)
+{
+    const char *const to = o->words.v[0];
+    char there[FILE_PATH];
+    struct safetensors s;
+
+    if (o->from || o->lora)
+        return fail(e, E_USAGE, "export --to peft does not take --%s  -> leave it out",
+                    o->from ? "from" : "lora");
+    TRY(file_join(there, to, ADAPTER_CONFIG, e));
+    TRY(may_write(there, o, e));
+    TRY(safetensors_open(&s, o->ckpt, e));
+    enum status st = file_make_folder(to, e);
+    if (st == OK)
+        st = adapter_write(&s, to, e);
+    if (st == OK && !o->quiet)
+        text_line(stderr, "bench: wrote %s; next: bench eval --lora %s --ckpt MODEL", to, to);
+    safetensors_close(&s);
+    return st;
+}
+
 static enum status check_form(const struct published *p, const struct options *o, struct err *e)
 {
     const bool gguf = o->to == EXPORT_GGUF;
@@ -127,16 +146,10 @@ static enum status check_form(const struct published *p, const struct options *o
     if (gguf && p->shards.n_files > 1)
         return fail(e, E_UNSUPPORTED, "--to gguf: %s is one of %d files  -> join them into one",
                     p->path, p->shards.n_files);
-    TRY(file_join(there, o->words.v[0],
-                  gguf                   ? ""
-                  : o->to == EXPORT_PEFT ? ADAPTER_CONFIG
-                                         : PUBLISHED_CONFIG,
-                  e));
+    TRY(file_join(there, o->words.v[0], gguf ? "" : PUBLISHED_CONFIG, e));
     if (gguf)
         snprintf(there, sizeof(there), "%s", o->words.v[0]);
-    return o->force || access(there, F_OK) != 0
-               ? OK
-               : fail(e, E_IO, "%s exists  -> --force overwrites it", there);
+    return may_write(there, o, e);
 }
 
 static enum status write_as(const struct published *p, const struct weights *w,
@@ -151,8 +164,7 @@ static enum status write_as(const struct published *p, const struct weights *w,
                     "trained from",
                     o->ckpt, p->path);
     TRY(lm_init(&m, &w->config, e));
-    const enum status st =
-        o->to == EXPORT_PEFT ? write_adapter(&m, p, w, o, e) : write_model(&m, &a, p, w, o, e);
+    const enum status st = write_model(&m, &a, p, w, o, e);
     lm_free(&m);
     arena_release(&a);
     return st;
@@ -179,7 +191,9 @@ enum status export_model(const struct options *o, struct err *e)
                     "export --to %s needs a model, and where to write it  -> bench export --to %s "
                     "%s --ckpt FILE --from MODEL",
                     to, to, o->to == EXPORT_GGUF ? "FILE" : "DIR");
-    if (!o->from && (o->to == EXPORT_PEFT || !published_is(o->ckpt)))
+    if (o->to == EXPORT_PEFT)
+        return export_adapter(o, e);
+    if (!o->from && !published_is(o->ckpt))
         return fail(e, E_USAGE,
                     "export: %s has no names and no config of a published model  -> --from with "
                     "the model that it was trained from",

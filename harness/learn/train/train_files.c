@@ -41,6 +41,7 @@ enum status trainer_save_weights(struct trainer *t, const char *path, struct err
                                     .source = *t->origin ? t->origin : NULL,
                                     .tokenizer = *t->beside ? t->beside : NULL,
                                     .lora_alpha = t->lora.alpha,
+                                    .lora_turned = t->lora.n > 0 && t->lora.map->turned,
                                     .mask_share = t->hidden ? t->opt->mask_share : 0};
 
     return checkpoint_save(path, &t->lm.c, &t->lm.params, &from, e);

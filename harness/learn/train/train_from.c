@@ -3,6 +3,7 @@
  * See train_from.h. */
 #include "train_from.h"
 
+#include "variants/model/import/adapter.h"
 #include "variants/model/import/weights.h"
 
 /* The file that says which model it is. A training that is resumed has its own. */
@@ -155,7 +156,8 @@ static enum status read_word(struct lora *l, const char *word, struct err *e)
 }
 
 /* `words` is cut at its commas; `on` has room for all patterns in it. */
-static enum status add_lora(struct trainer *t, char *words, const char **on, struct err *e)
+static enum status add_lora(struct trainer *t, const struct weights *w, char *words,
+                            const char **on, struct err *e)
 {
     int n = 0;
 
@@ -167,16 +169,21 @@ static enum status add_lora(struct trainer *t, char *words, const char **on, str
     }
     if (t->lora.alpha == 0)
         t->lora.alpha = 2 * t->lora.rank;
-    return lora_add(&t->lora, &t->lm.params, on, n, e);
+    return lora_add(&t->lora, &t->lm.params, on, n, w->is_published ? adapter_place : NULL,
+                    &w->published, e);
 }
 
 enum status train_from_lora(struct trainer *t, struct err *e)
 {
+    struct weights w;
+
     if (!t->opt->lora)
         return OK;
+    TRY(weights_open(&w, t->opt->from, e));
     char *const words = need_text("%s", t->opt->lora);
     const char **const on = need_room(strlen(words) + 1, sizeof(*on));
-    const enum status st = add_lora(t, words, on, e);
+    const enum status st = add_lora(t, &w, words, on, e);
+    weights_close(&w);
     free(on);
     free(words);
     return st;

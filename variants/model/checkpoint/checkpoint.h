@@ -61,6 +61,7 @@ struct provenance {
     uint64_t seed;
     double mask_share; /* see checkpoint_mask_share */
     double lora_alpha; /* of products of low rank (optimise/lora.h); 0 = there are none */
+    bool lora_turned;  /* of maps that are published as [in,out] */
 };
 
 /* The share of the tokens that were hidden in training; the model fills them in, and predicts no

@@ -12,7 +12,7 @@
 static const char *const further_keys[] = {
     "format", "kind",        "variant", "pos",       "scheme",     "form",       "mixer",
     "synth",  "ut",          "talking", "sink",      "step",       "seed",       "unit",
-    "corpus", "corpus_xxh3", "source",  "tokenizer", "mask_share", "lora_alpha",
+    "corpus", "corpus_xxh3", "source",  "tokenizer", "mask_share", "lora_alpha", "fan_in_fan_out",
 };
 
 /* What nothing has read may decide what the weights mean. */

@@ -103,6 +103,8 @@ static void put_provenance(struct meta *m, const struct provenance *from)
         put(m, "mask_share", "%.17g", from->mask_share);
     if (from->lora_alpha > 0)
         put(m, "lora_alpha", "%.17g", from->lora_alpha);
+    if (from->lora_turned)
+        put(m, "fan_in_fan_out", "1");
     if (from->unit)
         put(m, "unit", "%s", from->unit);
     if (from->corpus)

@@ -244,142 +244,58 @@ void adapter_close(struct adapter *a)
     free(a);
 }
 
-/* ---- writing ------------------------------------------------------------------------------ */
+/* ---- training and writing ------------------------------------------------------------------ */
 
-/* Of one published map: A [rank,in] and, turned, B [rank,out]. */
-struct module {
+bool adapter_place(const void *published, const struct param *w, struct lora_map *in, int *row,
+                   int *column)
+{
+    const struct published *const p = published;
+    const struct piece piece = piece_of(p, w, 0);
+    const struct tensor *const t = shards_find(&p->shards, piece.name)->t;
+    const size_t columns = (size_t)w->shape[1];
+    size_t *const places = need_room(w->n, sizeof(*places));
     char name[TENSOR_NAME];
-    int rank, in, out;
-    float *a, *b;
-};
-struct modules {
-    struct module *v;
-    int n;
-    bool turned; /* published maps are [in,out] */
-};
 
-static struct module *module_at(struct modules *all, const char *name, int in, int out)
-{
-    for (int i = 0; i < all->n; i++)
-        if (strcmp(all->v[i].name, name) == 0)
-            return &all->v[i];
-    all->v = realloc(all->v, sizeof(*all->v) * (size_t)(all->n + 1));
-    NEED(all->v);
-    all->v[all->n] = (struct module){.in = in, .out = out};
-    snprintf(all->v[all->n].name, TENSOR_NAME, "%s", name);
-    return &all->v[all->n++];
-}
-
-/* The rows and columns of a piece in its published map, as its first row and column lie. */
-static void put_product(struct module *m, const size_t *places, const struct piece *piece,
-                        const float *a, const float *b, int r, bool turned)
-{
-    const int rows = piece->w.shape[0], columns = piece->w.shape[1];
-    const size_t width = (size_t)(turned ? m->out : m->in), in = (size_t)m->in,
-                 out = (size_t)m->out;
-    const size_t had = (size_t)m->rank;
-
-    m->rank += r;
-    m->a = realloc(m->a, sizeof(*m->a) * (size_t)m->rank * in);
-    m->b = realloc(m->b, sizeof(*m->b) * (size_t)m->rank * out);
-    NEED(m->a && m->b);
-    memset(m->a + had * in, 0, sizeof(*m->a) * (size_t)r * in);
-    memset(m->b + had * out, 0, sizeof(*m->b) * (size_t)r * out);
-    for (int k = 0; k < r; k++) {
-        float *const to_a = m->a + (had + (size_t)k) * in, *const to_b =
-                                                               m->b + (had + (size_t)k) * out;
-        for (int j = 0; j < columns; j++) {
-            const size_t at = places[j] - 1;
-            to_a[turned ? at / width : at % width] = a[k * columns + j];
+    bool whole = piece.of == 1 && t->rank == 2 && module_of(name, p, &piece) &&
+                 strlen(name) < sizeof(in->name) && layout_places(places, p, w, piece.row, t) == OK;
+    for (size_t i = 0; whole && i < w->n; i++)
+        whole = places[i]; /* else its rank is lower than the model's */
+    if (whole) {
+        const size_t width = (size_t)t->shape[1];
+        const bool turned = piece.row->layout == LAYOUT_COLUMNS;
+        memcpy(in->name, name, strlen(name) + 1);
+        in->turned = turned;
+        in->out = t->shape[turned];
+        in->in = t->shape[!turned];
+        for (int i = 0; i < w->shape[0]; i++) {
+            const size_t at = places[(size_t)i * columns] - 1;
+            row[i] = (int)(turned ? at % width : at / width);
         }
-        for (int i = 0; i < rows; i++) {
-            const size_t at = places[(size_t)i * (size_t)columns] - 1;
-            to_b[turned ? at % width : at / width] = b[i * r + k];
-        }
-    }
-}
-
-static enum status no_module(const struct published *p, const struct piece *piece, struct err *e)
-{
-    return fail(
-        e, E_UNSUPPORTED,
-        "checkpoint %s: no module of peft has the products of \"%s\"  -> --to hf merges them",
-        p->path, piece->name);
-}
-
-static enum status add_piece(struct modules *all, const struct published *p,
-                             const struct piece *piece, const float *a, const float *b, int r,
-                             struct err *e)
-{
-    const struct tensor *const t = shards_find(&p->shards, piece->name)->t;
-    size_t *const places = calloc(piece->w.n, sizeof(*places));
-    char name[TENSOR_NAME];
-    const bool turned = piece->row->layout == LAYOUT_COLUMNS;
-
-    if (!places)
-        return no_memory(p, e);
-    enum status st = t->rank != 2 || piece->of > 1 || !module_of(name, p, piece)
-                         ? no_module(p, piece, e)
-                     : layout_places(places, p, &piece->w, piece->row, t) == OK ? OK
-                                                                                : no_memory(p, e);
-    for (size_t i = 0; st == OK && i < piece->w.n; i++)
-        if (!places[i]) /* of lower rank than ours */
-            st = no_module(p, piece, e);
-    if (st == OK) {
-        all->turned = turned;
-        put_product(module_at(all, name, t->shape[!turned], t->shape[turned]), places, piece, a, b,
-                    r, turned);
+        for (size_t j = 0; j < columns; j++)
+            column[j] = (int)(turned ? (places[j] - 1) / width : (places[j] - 1) % width);
     }
     free(places);
-    return st;
-}
-
-/* Those of a parameter, if the checkpoint has them. */
-static enum status add_param(struct modules *all, const struct published *p,
-                             const struct safetensors *checkpoint, const struct param *w,
-                             struct err *e)
-{
-    char name[TENSOR_NAME];
-
-    snprintf(name, sizeof(name), "%s.lora_A", w->name);
-    const struct tensor *const a = safetensors_find(checkpoint, name);
-    snprintf(name, sizeof(name), "%s.lora_B", w->name);
-    const struct tensor *const b = safetensors_find(checkpoint, name);
-    if (!a && !b)
-        return OK;
-    if (!a || !b || a->rank != 2 || b->rank != 2 || a->shape[1] != w->shape[1] ||
-        b->shape[0] != w->shape[0] || a->shape[0] != b->shape[1])
-        return safetensors_fail(checkpoint, e,
-                                "tensors \"%s\" and lora_A do not fit  -> train it again", name);
-    const struct piece piece = piece_of(p, w, 0);
-    return add_piece(all, p, &piece, a->data, b->data, a->shape[0], e);
+    return whole;
 }
 
 static bool put_text(FILE *f, const void *arg) { return fputs(arg, f) >= 0; }
 
-static enum status write_config(const struct published *p, const struct modules *all, double alpha,
-                                int rank, const char *dir, struct err *e)
+/* Takes the names. */
+static enum status write_config(const struct safetensors *checkpoint, double alpha, int rank,
+                                json_t *names, const char *dir, struct err *e)
 {
-    json_t *const names = json_array(), *const ranks = json_object(), *const alphas = json_object();
+    const char *const source = safetensors_meta(checkpoint, "source");
+    const bool turned = safetensors_meta(checkpoint, "fan_in_fan_out");
     char path[ADAPTER_PATH];
 
-    for (int i = 0; i < all->n; i++) {
-        const struct module *const m = &all->v[i];
-        json_array_append_new(names, json_string(m->name));
-        if (m->rank != rank) {
-            json_object_set_new(ranks, m->name, json_integer(m->rank));
-            json_object_set_new(alphas, m->name, json_real(alpha * m->rank / rank));
-        }
-    }
-    json_t *const config = json_pack(
-        "{s:s, s:s, s:s, s:i, s:f, s:f, s:s, s:b, s:b, s:o, s:o, s:o}", "peft_type", "LORA",
-        "task_type", "CAUSAL_LM", "base_model_name_or_path", p->source, "r", rank, "lora_alpha",
-        alpha, "lora_dropout", 0.0, "bias", "none", "fan_in_fan_out", all->turned, "inference_mode",
-        1, "target_modules", names, "rank_pattern", ranks, "alpha_pattern", alphas);
+    json_t *const config =
+        json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:s, s:b, s:b, s:o}", "peft_type", "LORA",
+                  "task_type", "CAUSAL_LM", "base_model_name_or_path", source ? source : "", "r",
+                  rank, "lora_alpha", alpha, "lora_dropout", 0.0, "bias", "none", "fan_in_fan_out",
+                  turned, "inference_mode", 1, "target_modules", names);
     char *const text = json_write(config, JSON_INDENT(2));
     json_decref(config);
-    if (!text)
-        return no_memory(p, e);
+    NEED(text);
     snprintf(path, sizeof(path), "%s/" ADAPTER_CONFIG, dir);
     const int why = half_write(path, put_text, text);
     free(text);
@@ -388,59 +304,53 @@ static enum status write_config(const struct published *p, const struct modules 
                : OK;
 }
 
-static enum status write_tensors(struct modules *all, const char *dir, struct err *e)
+/* The products of a checkpoint, under peft's names; `names` gets their modules. */
+static enum status rename_all(struct tensor *to, int *n, json_t *names,
+                              const struct safetensors *checkpoint, struct err *e)
 {
-    struct tensor *const t = need_room(2 * (size_t)all->n, sizeof(*t));
-    static const char *const meta[] = {"format", "pt"};
-    char path[ADAPTER_PATH];
-
-    for (int i = 0; i < all->n; i++) {
-        struct module *const m = &all->v[i];
-        const size_t rank = (size_t)m->rank, out = (size_t)m->out, n = rank * out;
-        float *const b = need_room(n, sizeof(*b));
-        for (size_t k = 0; k < n; k++)
-            b[k] = m->b[k % rank * out + k / rank];
-        free(m->b);
-        m->b = b;
-        t[2 * i] = (struct tensor){.dtype = DTYPE_F32,
-                                   .rank = 2,
-                                   .shape = {m->rank, m->in},
-                                   .n = rank * (size_t)m->in,
-                                   .data = m->a};
-        t[2 * i + 1] = (struct tensor){
-            .dtype = DTYPE_F32, .rank = 2, .shape = {m->out, m->rank}, .n = n, .data = b};
-        for (int k = 0; k < 2; k++)
-            CHECK(snprintf(t[2 * i + k].name, TENSOR_NAME, BEFORE "%.60s.lora_%c.weight", m->name,
-                           "AB"[k]) < TENSOR_NAME);
+    for (int i = 0; i < checkpoint->n_tensors; i++) {
+        const struct tensor *const t = &checkpoint->tensors[i];
+        const char *const end = strstr(t->name, ".lora_");
+        if (!end)
+            continue;
+        const int length = (int)(end - t->name);
+        if (text_ends(t->name, ".weight.lora_A"))
+            return safetensors_fail(checkpoint, e,
+                                    "\"%s\" is by a name of ours  -> train --from the folder that "
+                                    "was published",
+                                    t->name);
+        to[*n] = *t;
+        if (snprintf(to[*n].name, TENSOR_NAME, BEFORE "%s.weight", t->name) >= TENSOR_NAME)
+            return safetensors_fail(checkpoint, e, "\"%s\" is too long a name  -> a shorter one",
+                                    t->name);
+        if (text_ends(t->name, ".lora_A"))
+            json_array_append_new(names, json_stringn(t->name, (size_t)length));
+        ++*n;
     }
-    snprintf(path, sizeof(path), "%s/" ADAPTER_TENSORS, dir);
-    const enum status st = safetensors_write(path, t, 2 * all->n, meta, 1, e);
-    free(t);
-    return st;
+    return OK;
 }
 
-enum status adapter_write(const struct published *p, const struct safetensors *checkpoint,
-                          const struct params *params, const char *dir, struct err *e)
+enum status adapter_write(const struct safetensors *checkpoint, const char *dir, struct err *e)
 {
-    struct modules all = {0};
+    struct tensor *const t = need_room((size_t)checkpoint->n_tensors, sizeof(*t));
+    static const char *const meta[] = {"format", "pt"};
+    json_t *const names = json_array();
+    char path[ADAPTER_PATH];
     double alpha = 0;
-    enum status st = safetensors_real(checkpoint, "lora_alpha", 0, &alpha, e);
-    int rank = 0;
+    int n = 0;
 
-    if (st == OK && !(alpha > 0))
+    enum status st = safetensors_real(checkpoint, "lora_alpha", 0, &alpha, e);
+    if (st == OK)
+        st = rename_all(t, &n, names, checkpoint, e);
+    if (st == OK && n == 0)
         st = safetensors_fail(checkpoint, e, "has no products of low rank  -> bench train --lora");
-    for (int i = 0; st == OK && i < params->n; i++)
-        st = add_param(&all, p, checkpoint, &params->v[i], e);
-    for (int i = 0; i < all.n; i++) /* of a map that holds one of ours */
-        rank = rank ? min_int(rank, all.v[i].rank) : all.v[i].rank;
+    snprintf(path, sizeof(path), "%s/" ADAPTER_TENSORS, dir);
     if (st == OK)
-        st = write_tensors(&all, dir, e);
+        st = safetensors_write(path, t, n, meta, 1, e);
     if (st == OK)
-        st = write_config(p, &all, alpha, rank, dir, e);
-    for (int i = 0; i < all.n; i++) {
-        free(all.v[i].a);
-        free(all.v[i].b);
-    }
-    free(all.v);
+        st = write_config(checkpoint, alpha, t[0].shape[text_ends(t[0].name, ".lora_B.weight")],
+                          json_incref(names), dir, e);
+    json_decref(names);
+    free(t);
     return st;
 }

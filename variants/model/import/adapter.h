@@ -11,6 +11,7 @@
 #pragma once
 
 #include "opened.h"
+#include "variants/model/optimise/lora.h"
 
 #include <jansson.h>
 
@@ -32,8 +33,10 @@ void adapter_close(struct adapter *a); /* NULL = none */
 enum status adapter_add(const struct published *p, const struct piece *to, const struct tensor *t,
                         struct err *e);
 
-/* Write what a checkpoint of p's model has of such products (optimise/lora.h) into a folder that is there. Where a
- * published map holds several of ours, its products are one of the sum of their ranks. E_UNSUPPORTED
- * naming a map that peft has no module for, E_IO. */
-enum status adapter_write(const struct published *p, const struct safetensors *checkpoint,
-                          const struct params *params, const char *dir, struct err *e);
+/* Where a map of the model of `published` (struct published) stands in the module that peft adapts; false
+ * where there is no such module. */
+lora_place adapter_place;
+
+/* Write the products of a checkpoint (optimise/lora.h) into a folder that is there. E_IO where it has none, or
+ * not by published names. */
+enum status adapter_write(const struct safetensors *checkpoint, const char *dir, struct err *e);

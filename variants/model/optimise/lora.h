@@ -8,28 +8,44 @@
  *   dB = s dW A^T
  *
  * A begins uniform in +-1/sqrt(in), B as 0, as in peft. A and B are parameters behind the model's; W is
- * made again after each step, so a model runs and is saved as any other is. */
+ * made again after each step, so a model runs and is saved as any other is. What is adapted may be a map
+ * that a publisher stores, of which several of the model's are parts. */
 #pragma once
 
 #include "variants/parts/params.h"
 
+/* One of the model's maps, by its index: where its rows and columns stand in what is adapted. */
+struct lora_part {
+    int of, *row, *column;
+};
+struct lora_map {
+    char name[56];
+    int out, in, n;
+    bool turned; /* published as [in,out] */
+    struct lora_part *part;
+};
 struct lora {
     int rank; /* 0 = none */
     double alpha;
-    int model, n; /* the model's parameters, before those of n maps: A, B, A, B, .. */
-    int *map;     /* [n] indices */
-    float **base; /* [n] W0 */
+    int model; /* the model's parameters, before those of the maps: A, B, A, B, .. */
+    int n;
+    struct lora_map *map;
+    float **base;           /* [model] W0; NULL where nothing is added */
+    float *part_a, *part_b; /* the columns of an A, or the rows of a B, that a part has */
 };
 
-/* The parameters of the model alone, and A and B alone. */
-struct params lora_model(const struct lora *l, const struct params *p);
-struct params lora_added(const struct lora *l, const struct params *p);
+/* Say where a map of the model stands in what is adapted; both are itself at first. False: nowhere. */
+typedef bool lora_place(const void *arg, const struct param *w, struct lora_map *in, int *row,
+                        int *column);
 
-/* Freeze the model and add A and B, NAME.lora_A and NAME.lora_B, of each map that one of n patterns
- * covers, without patterns of all maps between layers; before p is placed. Rank and alpha are set.
- * E_USAGE naming a pattern that covers none. */
-enum status lora_add(struct lora *l, struct params *p, const char *const *on, int n, struct err *e);
-/* Room for W0 (PART_WEIGHTS), over a counting and over a placed arena. */
+/* Freeze the model and add A and B, NAME.lora_A and NAME.lora_B, of the maps that one of n patterns
+ * covers, without patterns of all between layers; before p is placed. Rank and alpha are set.
+ * E_USAGE naming a pattern that covers none, E_UNSUPPORTED one that stands nowhere. */
+enum status lora_add(struct lora *l, struct params *p, const char *const *on, int n,
+                     lora_place *place, const void *arg, struct err *e);
+/* The parameters of the model alone. */
+struct params lora_model(const struct lora *l, const struct params *p);
+/* Room for W0 (PART_WEIGHTS) and work space, over a counting and over a placed arena. */
 void lora_bind(struct lora *l, const struct params *p, struct arena *a);
 /* The model's values are W0 from now on; A and B begin from the seed. */
 void lora_begin(const struct lora *l, const struct params *p, uint64_t seed, int threads);
