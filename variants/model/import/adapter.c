@@ -246,34 +246,28 @@ void adapter_close(struct adapter *a)
 
 /* ---- training and writing ------------------------------------------------------------------ */
 
-bool adapter_place(const void *published, const struct param *w, struct lora_map *in, int *row,
-                   int *column)
+bool adapter_place(const void *published, const struct param *w, struct lora_map *in, int *row)
 {
     const struct published *const p = published;
     const struct piece piece = piece_of(p, w, 0);
     const struct tensor *const t = shards_find(&p->shards, piece.name)->t;
-    const size_t columns = (size_t)w->shape[1];
     size_t *const places = need_room(w->n, sizeof(*places));
     char name[TENSOR_NAME];
 
-    bool whole = piece.of == 1 && t->rank == 2 && module_of(name, p, &piece) &&
-                 strlen(name) < sizeof(in->name) && layout_places(places, p, w, piece.row, t) == OK;
-    for (size_t i = 0; whole && i < w->n; i++)
-        whole = places[i]; /* else its rank is lower than the model's */
-    if (whole) {
-        const size_t width = (size_t)t->shape[1];
-        const bool turned = piece.row->layout == LAYOUT_COLUMNS;
-        memcpy(in->name, name, strlen(name) + 1);
-        in->turned = turned;
-        in->out = t->shape[turned];
-        in->in = t->shape[!turned];
-        for (int i = 0; i < w->shape[0]; i++) {
-            const size_t at = places[(size_t)i * columns] - 1;
-            row[i] = (int)(turned ? at % width : at / width);
-        }
-        for (size_t j = 0; j < columns; j++)
-            column[j] = (int)(turned ? (places[j] - 1) / width : (places[j] - 1) % width);
+    const bool turned = piece.row->layout == LAYOUT_COLUMNS;
+    bool whole = piece.of == 1 && t->rank == 2 && t->shape[!turned] == w->shape[1] &&
+                 module_of(name, p, &piece) && strlen(name) < sizeof(in->name) &&
+                 layout_places(places, p, w, piece.row, t) == OK;
+    in->turned = turned;
+    in->out = t->shape[turned];
+    for (size_t i = 0; whole && i < w->n; i++) {
+        const size_t at = places[i] - 1, width = (size_t)t->shape[1], j = i % (size_t)w->shape[1];
+        row[i / (size_t)w->shape[1]] = (int)(turned ? at % width : at / width);
+        whole = places[i] &&
+                (turned ? at / width : at % width) == j; /* else its rank is lower than ours */
     }
+    if (whole)
+        memcpy(in->name, name, strlen(name) + 1);
     free(places);
     return whole;
 }

@@ -56,15 +56,6 @@ static void add_part(struct lora *l, const struct lora_map *in, const struct lor
     m->part[m->n++] = *part;
 }
 
-static int *count_up(int n)
-{
-    int *const to = need_room((size_t)n, sizeof(*to));
-
-    for (int i = 0; i < n; i++)
-        to[i] = i;
-    return to;
-}
-
 /* A parameter of group matrices, which decays and is stepped as those. */
 static void add_param(struct params *p, enum init init, int out, int in, const char *name,
                       char letter)
@@ -81,7 +72,6 @@ enum status lora_add(struct lora *l, struct params *p, const char *const *on, in
 {
     l->model = p->n;
     l->map = need_room((size_t)p->n, sizeof(*l->map));
-    l->base = need_room((size_t)p->n, sizeof(*l->base));
     for (int k = 0; k < n; k++)
         TRY(check_pattern(on[k], p, e));
     for (int i = 0; i < l->model; i++) {
@@ -89,21 +79,23 @@ enum status lora_add(struct lora *l, struct params *p, const char *const *on, in
         p->v[i].frozen = true;
         if (!adapts(on, n, w))
             continue;
-        struct lora_map in = {.out = w->shape[0], .in = w->shape[1]};
-        const struct lora_part part = {i, count_up(in.out), count_up(in.in)};
+        struct lora_map in = {.out = w->shape[0]};
+        const struct lora_part part = {i, need_room((size_t)in.out, sizeof(*part.row)), NULL};
         snprintf(in.name, sizeof(in.name), "%.55s", w->name);
-        if (!place || place(arg, w, &in, part.row, part.column)) {
+        for (int r = 0; r < in.out; r++)
+            part.row[r] = r;
+        if (!place || place(arg, w, &in, part.row)) {
             add_part(l, &in, &part);
             continue;
         }
         free(part.row);
-        free(part.column);
         if (n > 0)
             return fail(e, E_UNSUPPORTED,
                         "--lora on=..: %s is not of one map of the file  -> leave it out", w->name);
     }
     for (int k = 0; k < l->n; k++) {
-        add_param(p, INIT_UNIFORM_BOTH, l->rank, l->map[k].in, l->map[k].name, 'A');
+        add_param(p, INIT_UNIFORM_BOTH, l->rank, p->v[l->map[k].part->of].shape[1], l->map[k].name,
+                  'A');
         add_param(p, INIT_ZERO, l->map[k].out, l->rank, l->map[k].name, 'B');
     }
     return l->n > 0
@@ -114,14 +106,11 @@ enum status lora_add(struct lora *l, struct params *p, const char *const *on, in
 void lora_free(struct lora *l)
 {
     for (int k = 0; k < l->n; k++) {
-        for (int i = 0; i < l->map[k].n; i++) {
+        for (int i = 0; i < l->map[k].n; i++)
             free(l->map[k].part[i].row);
-            free(l->map[k].part[i].column);
-        }
         free(l->map[k].part);
     }
     free(l->map);
-    free(l->base);
     *l = (struct lora){0};
 }
 
@@ -129,7 +118,7 @@ void lora_free(struct lora *l)
 
 /* A part of a map, its parameter, and A and B of the map. */
 struct at {
-    const struct lora_part *part;
+    struct lora_part *part;
     const struct param *w, *a, *b;
 };
 
@@ -139,7 +128,7 @@ static bool part_at(const struct lora *l, const struct params *p, int nth, struc
     for (int k = 0; k < l->n; nth -= l->map[k++].n)
         if (nth < l->map[k].n) {
             const struct param *const a = &p->v[l->model + 2 * k];
-            const struct lora_part *const part = &l->map[k].part[nth];
+            struct lora_part *const part = &l->map[k].part[nth];
             *at = (struct at){part, &p->v[part->of], a, a + 1};
             return true;
         }
@@ -148,16 +137,14 @@ static bool part_at(const struct lora *l, const struct params *p, int nth, struc
 
 void lora_bind(struct lora *l, const struct params *p, struct arena *a)
 {
-    size_t rows = 0, columns = 0;
+    int rows = 0;
     struct at at;
 
     for (int i = 0; part_at(l, p, i, &at); i++) {
-        l->base[at.part->of] = arena_f32(a, PART_WEIGHTS, at.w->n);
-        rows = (size_t)max_int((int)rows, at.w->shape[0]);
-        columns = (size_t)max_int((int)columns, at.w->shape[1]);
+        at.part->base = arena_f32(a, PART_WEIGHTS, at.w->n);
+        rows = max_int(rows, at.w->shape[0]);
     }
-    l->part_a = arena_f32(a, PART_SCRATCH, (size_t)l->rank * columns);
-    l->part_b = arena_f32(a, PART_SCRATCH, (size_t)l->rank * rows);
+    l->part_b = arena_f32(a, PART_SCRATCH, (size_t)l->rank * (size_t)rows);
 }
 
 void lora_begin(const struct lora *l, const struct params *p, uint64_t seed, int threads)
@@ -167,21 +154,10 @@ void lora_begin(const struct lora *l, const struct params *p, uint64_t seed, int
 
     params_init_training(&added, seed, 1, threads);
     for (int i = 0; part_at(l, p, i, &at); i++)
-        memcpy(l->base[at.part->of], at.w->data, at.w->n * sizeof(float));
+        memcpy(at.part->base, at.w->data, at.w->n * sizeof(float));
 }
 
-/* The part's columns of A [r,in] to or, added, from l->part_a; likewise its rows of B [out,r]. */
-static void move_columns(const struct lora *l, const struct at *at, float *a, bool back)
-{
-    const int n = at->w->shape[1], in = at->a->shape[1];
-
-    for (int k = 0; k < l->rank; k++)
-        for (int j = 0; j < n; j++) {
-            float *const of = &a[k * in + at->part->column[j]], *const here = &l->part_a[k * n + j];
-            back ? (*of += *here) : (*here = *of);
-        }
-}
-
+/* The part's rows of B to l->part_b, or added from there. */
 static void move_rows(const struct lora *l, const struct at *at, float *b, bool back)
 {
     for (int i = 0; i < at->w->shape[0]; i++)
@@ -200,12 +176,10 @@ void lora_gradient(const struct lora *l, const struct params *p, const struct en
 
     for (int i = 0; part_at(l, p, i, &at); i++) {
         const int out = at.w->shape[0], in = at.w->shape[1];
-        move_columns(l, &at, at.a->data, false);
-        mm(g, NT, out, r, in, s, at.w->grad, in, l->part_a, in, 0, l->part_b, r);
+        mm(g, NT, out, r, in, s, at.w->grad, in, at.a->data, in, 0, l->part_b, r);
         move_rows(l, &at, at.b->grad, true);
         move_rows(l, &at, at.b->data, false);
-        mm(g, TN, r, in, out, s, l->part_b, r, at.w->grad, in, 0, l->part_a, in);
-        move_columns(l, &at, at.a->grad, true);
+        mm(g, TN, r, in, out, s, l->part_b, r, at.w->grad, in, 1, at.a->grad, in);
     }
 }
 
@@ -217,9 +191,8 @@ void lora_merge(const struct lora *l, const struct params *p, const struct engin
 
     for (int i = 0; part_at(l, p, i, &at); i++) {
         const int out = at.w->shape[0], in = at.w->shape[1];
-        move_columns(l, &at, at.a->data, false);
         move_rows(l, &at, at.b->data, false);
-        memcpy(at.w->data, l->base[at.part->of], at.w->n * sizeof(float));
-        mm(g, NN, out, in, r, s, l->part_b, r, l->part_a, in, 1, at.w->data, in);
+        memcpy(at.w->data, at.part->base, at.w->n * sizeof(float));
+        mm(g, NN, out, in, r, s, l->part_b, r, at.a->data, in, 1, at.w->data, in);
     }
 }

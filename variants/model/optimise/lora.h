@@ -14,13 +14,14 @@
 
 #include "variants/parts/params.h"
 
-/* One of the model's maps, by its index: where its rows and columns stand in what is adapted. */
+/* One of the model's maps, by its index: where its rows stand in what is adapted. Columns are the same. */
 struct lora_part {
-    int of, *row, *column;
+    int of, *row;
+    float *base; /* W0 */
 };
 struct lora_map {
     char name[56];
-    int out, in, n;
+    int out, n;
     bool turned; /* published as [in,out] */
     struct lora_part *part;
 };
@@ -30,13 +31,11 @@ struct lora {
     int model; /* the model's parameters, before those of the maps: A, B, A, B, .. */
     int n;
     struct lora_map *map;
-    float **base;           /* [model] W0; NULL where nothing is added */
-    float *part_a, *part_b; /* the columns of an A, or the rows of a B, that a part has */
+    float *part_b; /* the rows of a B that a part has */
 };
 
-/* Say where a map of the model stands in what is adapted; both are itself at first. False: nowhere. */
-typedef bool lora_place(const void *arg, const struct param *w, struct lora_map *in, int *row,
-                        int *column);
+/* Say where the rows of a map of the model stand in what is adapted; it is itself at first. False: nowhere. */
+typedef bool lora_place(const void *arg, const struct param *w, struct lora_map *in, int *row);
 
 /* Freeze the model and add A and B, NAME.lora_A and NAME.lora_B, of the maps that one of n patterns
  * covers, without patterns of all between layers; before p is placed. Rank and alpha are set.
