@@ -10,8 +10,6 @@
 #include "train_texts.h"
 #include "variants/model/import/weights.h"
 
-#include <fnmatch.h>
-
 /* ---- ranks -------------------------------------------------------------------------------- */
 
 /* What several processes that train a model together must have: a batch that they divide, CPUs of
@@ -208,27 +206,6 @@ static enum status open_engine(struct trainer *t, struct err *e)
     return engine_open(&t->engine, o->backends.v[0], o->threads.v[0], o->impl, e);
 }
 
-/* Only parameters that one of the patterns covers change; of none, all. */
-static enum status train_only(struct params *p, const struct names *patterns, struct err *e)
-{
-    for (int i = 0; i < p->n; i++)
-        p->v[i].frozen = patterns->n > 0;
-    for (int k = 0; k < patterns->n; k++) {
-        bool any = false;
-        for (int i = 0; i < p->n; i++)
-            if (fnmatch(patterns->v[k], p->v[i].name, 0) == 0) {
-                p->v[i].frozen = false;
-                any = true;
-            }
-        if (!any)
-            return fail(e, E_USAGE,
-                        "--train-only \"%.60s\" covers no parameter  -> such as %s, or "
-                        "'layers.*.attn.*'",
-                        patterns->v[k], p->v[p->n - 1].name);
-    }
-    return OK;
-}
-
 struct trainer_frozen trainer_frozen(const struct trainer *t)
 {
     struct trainer_frozen text = {""};
@@ -258,7 +235,7 @@ static enum status open_model(struct trainer *t, struct err *e)
 
     TRY(train_config(&c, variant_find(o->variants.v[0]), o, t->corpus.vocab, e));
     TRY(lm_init(&t->lm, &c, e));
-    TRY(train_only(&t->lm.params, &o->train_only, e));
+    TRY(train_from_only(&t->lm.params, "train-only ", &o->train_only, e));
     TRY(train_from_lora(t, e));
     TRY(engine_train_in(&t->engine, c.dtype, e));
     t->M = c.mem_len;

@@ -6,6 +6,8 @@
 #include "variants/model/import/adapter.h"
 #include "variants/model/import/weights.h"
 
+#include <fnmatch.h>
+
 /* The file that says which model it is. A training that is resumed has its own. */
 static const char *model_file(const struct options *o) { return o->resume ? o->ckpt : o->from; }
 
@@ -155,22 +157,41 @@ static enum status read_word(struct lora *l, const char *word, struct err *e)
                       word);
 }
 
+enum status train_from_only(struct params *p, const char *option, const struct names *patterns,
+                            struct err *e)
+{
+    for (int i = 0; i < p->n; i++)
+        p->v[i].frozen = patterns->n > 0;
+    for (int k = 0; k < patterns->n; k++) {
+        bool any = false;
+        for (int i = 0; i < p->n; i++)
+            if (fnmatch(patterns->v[k], p->v[i].name, 0) == 0) {
+                p->v[i].frozen = false;
+                any = true;
+            }
+        if (!any)
+            return fail(e, E_USAGE,
+                        "--%s\"%.60s\" covers no parameter  -> such as %s, or 'layers.*.attn.*'",
+                        option, patterns->v[k], p->v[p->n - 1].name);
+    }
+    return OK;
+}
+
 /* `words` is cut at its commas; `on` has room for all patterns in it. */
 static enum status add_lora(struct trainer *t, const struct weights *w, char *words,
-                            const char **on, struct err *e)
+                            struct names *on, struct err *e)
 {
-    int n = 0;
-
     t->lora.rank = 8;
     for (char *word, *rest = words; (word = strsep(&rest, ","));) {
         TRY(read_word(&t->lora, word, e));
         if (text_begins(word, "on="))
-            on[n++] = word + strlen("on=");
+            on->v[on->n++] = word + strlen("on=");
     }
     if (t->lora.alpha == 0)
         t->lora.alpha = 2 * t->lora.rank;
-    return lora_add(&t->lora, &t->lm.params, on, n, w->is_published ? adapter_place : NULL,
-                    &w->published, e);
+    TRY(train_from_only(&t->lm.params, "lora on=", on, e));
+    return lora_add(&t->lora, &t->lm.params, w->is_published ? adapter_place : NULL, &w->published,
+                    e);
 }
 
 enum status train_from_lora(struct trainer *t, struct err *e)
@@ -181,10 +202,10 @@ enum status train_from_lora(struct trainer *t, struct err *e)
         return OK;
     TRY(weights_open(&w, t->opt->from, e));
     char *const words = need_text("%s", t->opt->lora);
-    const char **const on = need_room(strlen(words) + 1, sizeof(*on));
-    const enum status st = add_lora(t, &w, words, on, e);
+    struct names on = {need_room(strlen(words) + 1, sizeof(*on.v)), 0};
+    const enum status st = add_lora(t, &w, words, &on, e);
     weights_close(&w);
-    free(on);
+    free(on.v);
     free(words);
     return st;
 }

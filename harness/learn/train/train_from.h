@@ -22,6 +22,11 @@ enum status train_from_fits(const struct trainer *t, struct err *e);
 /* Copy the weights into the parameters of t->lm. */
 enum status train_from_load(struct trainer *t, struct err *e);
 
+/* Freeze all parameters but those that a pattern covers; of no patterns, none. E_USAGE naming one of the
+ * option's that covers none. */
+enum status train_from_only(struct params *p, const char *option, const struct names *patterns,
+                            struct err *e);
+
 /* --lora: add its parameters to t->lm, before they are placed. */
 enum status train_from_lora(struct trainer *t, struct err *e);
 

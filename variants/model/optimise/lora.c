@@ -3,8 +3,6 @@
  * See lora.h. Products are the engine's, in f32. */
 #include "lora.h"
 
-#include <fnmatch.h>
-
 struct params lora_model(const struct lora *l, const struct params *p)
 {
     struct params model = *p;
@@ -15,31 +13,11 @@ struct params lora_model(const struct lora *l, const struct params *p)
 
 /* ---- what is adapted ---------------------------------------------------------------------- */
 
-static bool is_map(const struct param *w)
+/* Does it multiply rows? Of `chosen` ones the output, too. */
+static bool is_map(const struct param *w, bool chosen)
 {
-    return w->rank == 2 && w->narrows && (w->group == PARAM_MATRICES || w->group == PARAM_OUTPUT);
-}
-
-static bool covers(const char *pattern, const struct param *w)
-{
-    return is_map(w) && fnmatch(pattern, w->name, 0) == 0;
-}
-
-static bool adapts(const char *const *on, int n, const struct param *w)
-{
-    for (int k = 0; k < n; k++)
-        if (covers(on[k], w))
-            return true;
-    return n == 0 && is_map(w) && w->group == PARAM_MATRICES;
-}
-
-static enum status check_pattern(const char *pattern, const struct params *p, struct err *e)
-{
-    for (int i = 0; i < p->n; i++)
-        if (covers(pattern, &p->v[i]))
-            return OK;
-    return fail(e, E_USAGE, "--lora on=%.60s covers no map  -> such as on=layers.*.attn.*",
-                pattern);
+    return w->rank == 2 && w->narrows && !w->frozen &&
+           (w->group == PARAM_MATRICES || (chosen && w->group == PARAM_OUTPUT));
 }
 
 static void add_part(struct lora *l, const struct lora_map *in, const struct lora_part *part)
@@ -67,17 +45,20 @@ static void add_param(struct params *p, enum init init, int out, int in, const c
     p->v[i].maps = 1;
 }
 
-enum status lora_add(struct lora *l, struct params *p, const char *const *on, int n,
-                     lora_place *place, const void *arg, struct err *e)
+enum status lora_add(struct lora *l, struct params *p, lora_place *place, const void *arg,
+                     struct err *e)
 {
+    bool chosen = false;
+
     l->model = p->n;
     l->map = need_room((size_t)p->n, sizeof(*l->map));
-    for (int k = 0; k < n; k++)
-        TRY(check_pattern(on[k], p, e));
+    for (int i = 0; i < l->model; i++)
+        chosen = chosen || p->v[i].frozen;
     for (int i = 0; i < l->model; i++) {
         const struct param *const w = &p->v[i];
+        const bool adapts = is_map(w, chosen);
         p->v[i].frozen = true;
-        if (!adapts(on, n, w))
+        if (!adapts)
             continue;
         struct lora_map in = {.out = w->shape[0]};
         const struct lora_part part = {i, need_room((size_t)in.out, sizeof(*part.row)), NULL};
@@ -89,7 +70,7 @@ enum status lora_add(struct lora *l, struct params *p, const char *const *on, in
             continue;
         }
         free(part.row);
-        if (n > 0)
+        if (chosen)
             return fail(e, E_UNSUPPORTED,
                         "--lora on=..: %s is not of one map of the file  -> leave it out", w->name);
     }
@@ -100,7 +81,7 @@ enum status lora_add(struct lora *l, struct params *p, const char *const *on, in
     }
     return l->n > 0
                ? OK
-               : fail(e, E_UNSUPPORTED, "--lora: the model has no map to adapt  -> leave it out");
+               : fail(e, E_UNSUPPORTED, "--lora: no map to adapt  -> such as on=layers.*.attn.*");
 }
 
 void lora_free(struct lora *l)

@@ -37,11 +37,11 @@ struct lora {
 /* Say where the rows of a map of the model stand in what is adapted; it is itself at first. False: nowhere. */
 typedef bool lora_place(const void *arg, const struct param *w, struct lora_map *in, int *row);
 
-/* Freeze the model and add A and B, NAME.lora_A and NAME.lora_B, of the maps that one of n patterns
- * covers, without patterns of all between layers; before p is placed. Rank and alpha are set.
- * E_USAGE naming a pattern that covers none, E_UNSUPPORTED one that stands nowhere. */
-enum status lora_add(struct lora *l, struct params *p, const char *const *on, int n,
-                     lora_place *place, const void *arg, struct err *e);
+/* Add A and B, NAME.lora_A and NAME.lora_B, of each map that is not frozen, where none is frozen of those
+ * between layers, and freeze the model; before p is placed. Rank and alpha are set. E_UNSUPPORTED: there
+ * is none, or, where others are frozen, one stands nowhere. */
+enum status lora_add(struct lora *l, struct params *p, lora_place *place, const void *arg,
+                     struct err *e);
 /* The parameters of the model alone. */
 struct params lora_model(const struct lora *l, const struct params *p);
 /* Room for W0 (PART_WEIGHTS) and work space, over a counting and over a placed arena. */
