@@ -141,6 +141,19 @@ Test(lora, steps_are_those_of_peft)
     }
 }
 
+/* A is drawn from the seed. */
+Test(lora, begins_from_the_seed)
+{
+    put_ids();
+    for (int seed = 1; seed <= 2; seed++) {
+        must_bench("train --from " FROM
+                   "llama_gqa_bf16 --lora r=2 --steps 1 --seed %d --ckpt t.safetensors" SHORT,
+                   seed);
+        must_bench("export --to peft a%d --ckpt t.safetensors", seed);
+    }
+    must_shell("! cmp -s a1/" ADAPTER_TENSORS " a2/" ADAPTER_TENSORS);
+}
+
 /* Stopped and resumed, alpha and maps by default, Muon and decay with it. */
 Test(lora, resumes)
 {
