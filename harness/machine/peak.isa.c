@@ -1,8 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loops of a roofline, included once per instruction set by peak_*.c, which define the vector:
- * V_BYTES, V_FMA(a, b, c) = a * b + c; and V_FLOP, the flop of a lane of V_FMA, if it is not 2. */
+ * The loops of a roofline on the vectors of ISA. V_FMA(a, b, c) is a * b + c, which the baselines of both
+ * architectures multiply, then add; of bf16 products of pairs, where the upper half of a float is one number
+ * and the other is multiplied by 0. */
 #include "peak.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#define V_BYTES 16
+#else
+#include <immintrin.h>
+#endif
+
+#if defined(VEC_NEON)
+#define V_FMA(a, b, c) vfmaq_f32(c, a, b)
+#elif defined(__aarch64__)
+#define V_FMA(a, b, c) vaddq_f32(vmulq_f32(a, b), c)
+#elif defined(__AVX512BF16__)
+#define V_BYTES 64
+#define V_FLOP 4
+#define V_FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
+#elif defined(VEC_AVX512)
+#define V_BYTES 64
+#define V_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#elif defined(VEC_AVX2)
+#define V_BYTES 32
+#define V_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#else
+#define V_BYTES 16
+#define V_FMA(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)
+#endif
 
 /* Fourteen chains and two constants fill sixteen registers. A fused multiply-add of latency 4, two
  * per cycle, needs eight; separate multiply and add, latency 6 together, need twelve. */
@@ -71,8 +98,9 @@ static uint64_t read_loop(const void *buf, size_t bytes, uint64_t passes)
 
 _Static_assert(PEAK_READ_STEP % (N_STREAMS * sizeof(VI)) == 0, "read() loops over whole steps");
 
-#define PEAK_LOOPS                                                                                 \
-    {                                                                                              \
-        .flop = (double)V_FLOP * N_CHAINS * LANES, .cycles = N_CHAINS / 2.0, .fma = fma_loop,      \
-        .read = read_loop                                                                          \
-    }
+#define LOOPS_OF(isa) peak_loops_##isa
+#define LOOPS(isa) LOOPS_OF(isa)
+const struct peak_loops LOOPS(ISA) = {.flop = (double)V_FLOP * N_CHAINS * LANES,
+                                      .cycles = N_CHAINS / 2.0,
+                                      .fma = fma_loop,
+                                      .read = read_loop};
