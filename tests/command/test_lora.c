@@ -345,9 +345,13 @@ Test(lora, refuses)
     bench_exits(6, "is not a published model", EVAL "--lora a --ckpt i.safetensors");
     bench_exits(7, "has no products of low rank  -> bench train --lora",
                 "export --to peft out --ckpt i.safetensors");
-    must_bench("train --from i.safetensors --ckpt t.safetensors --lora r=2 --steps 1" SHORT);
-    bench_exits(7, "is by a name of ours  -> train --from the folder that was published",
-                "export --to peft out --ckpt t.safetensors");
+    static const char *const unnamed[] = {"i.safetensors",
+                                          "\"$SRC\"/" PUBLISHED "/gguf_llama_q4_0/model.gguf"};
+    for (size_t i = 0; i < ARRAY_LEN(unnamed); i++) {
+        must_bench("train --from %s --ckpt t.safetensors --lora r=2 --steps 1" SHORT, unnamed[i]);
+        bench_exits(7, "is by a name of ours  -> train --from the folder that was published",
+                    "export --to peft out --ckpt t.safetensors");
+    }
     bench_exits(6, "--lora on=..: layers.0.attn.decay_a.weight is not of one map of the file",
                 "train --from " FROM
                 "rwkv7 --ckpt t.safetensors --lora on=layers.0.attn.decay_a*" SHORT);

@@ -190,8 +190,9 @@ static enum status add_lora(struct trainer *t, const struct weights *w, char *wo
     if (t->lora.alpha == 0)
         t->lora.alpha = 2 * t->lora.rank;
     TRY(train_from_only(&t->lm.params, "lora on=", on, e));
-    return lora_add(&t->lora, &t->lm.params, w->is_published ? adapter_place : NULL, &w->published,
-                    e);
+    const bool folder =
+        w->is_published && !w->published.form.computed; /* of peft's names and rows */
+    return lora_add(&t->lora, &t->lm.params, folder ? adapter_place : NULL, &w->published, e);
 }
 
 enum status train_from_lora(struct trainer *t, struct err *e)
