@@ -438,7 +438,7 @@ static void large_case(struct judge *j, int at)
             hidden = fmin(hidden, exec_hidden_ns());
         }
         const double wall = (double)(clock_wall_ns() - start) * 1e-6, used = cpu_ms() - cpu;
-        stats_sort(same, SAME);
+        sort_numbers(same, SAME);
         look_at_threads(j, wall > 5 ? used / wall : 0);
         for (int i = 0; i < NEW; i++) {
             renew(t);

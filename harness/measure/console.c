@@ -118,7 +118,7 @@ static void noise_so_far(const struct result *r, char *buf, size_t size)
     const int newest = min_int(r->n, NEWEST);
     const int n = stats_usable(r->samples + r->n - newest, newest, per_call, NULL);
 
-    stats_sort(per_call, n);
+    sort_numbers(per_call, n);
     const struct interval ci = stats_median_interval(per_call, n);
     buf[0] = '\0';
     if (isfinite(ci.low))

@@ -30,7 +30,7 @@ static struct digest digest_of(const struct run *run, const struct latency_row *
                                     .disturbed = x->disturbed > 0};
     }
     const int used = stats_usable(sample, s.n, work, NULL);
-    stats_sort(work, used);
+    sort_numbers(work, used);
     d.blocks = stats_median_interval(work, used);
     d.launches = launches_of_samples(sample, s.n, false, work);
     free(sample);

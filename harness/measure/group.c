@@ -446,7 +446,7 @@ static double shortest_spin(const struct result *results, int n)
     for (int i = 0; i < n; i++)
         for (int j = 0; j < results[i].n; j++)
             spin[k++] = results[i].samples[j].spin_ns > 0 ? results[i].samples[j].spin_ns : NAN;
-    stats_sort(spin, blocks);
+    sort_numbers(spin, blocks);
     const double shortest = stats_quantile(spin, blocks, 0.1);
     free(spin);
     return shortest;

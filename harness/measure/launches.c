@@ -7,7 +7,7 @@ void launches_add(struct launches *l, double *v, int n)
 {
     if (n < 1 || l->n == LAUNCHES_MOST)
         return;
-    stats_sort(v, n);
+    sort_numbers(v, n);
     l->x[l->n++] = stats_median(v, n);
 }
 
@@ -89,7 +89,7 @@ static double cpu_median(const struct sample *s, int n, bool leave_out, double *
     for (int i = 0; i < n; i++)
         if (!(leave_out && s[i].disturbed))
             work[used++] = s[i].cpu_ns / s[i].calls;
-    stats_sort(work, used);
+    sort_numbers(work, used);
     return stats_median(work, used);
 }
 
@@ -118,7 +118,7 @@ struct summary summarize(const struct sample *s, int n, double *work)
         m.switches += s[i].involuntary_switches;
     m.used = stats_usable(s, n, in_time, &m.noisy);
     memcpy(sorted, in_time, (size_t)m.used * sizeof(*sorted));
-    stats_sort(sorted, m.used);
+    sort_numbers(sorted, m.used);
 
     put_interval(&m, stats_median_interval(sorted, m.used), s, n, spare);
     m.min = stats_quantile(sorted, m.used, 0);

@@ -157,7 +157,7 @@ static bool narrow_enough(const struct schedule *s, struct run *r)
     r->next_check = n + max_int(1, n / CHECK_INTERVAL);
 
     const int used = stats_usable(r->samples, n, r->work, NULL);
-    stats_sort(r->work, used);
+    sort_numbers(r->work, used);
     const struct interval ci = stats_median_interval(r->work, used);
     return (ci.high - ci.low) / 2 <= s->target_ci * sqrt(max_int(1, s->launches)) * ci.mid;
 }

@@ -36,7 +36,7 @@ static struct interval over_blocks(const struct result *r, size_t offset, bool o
         const double x = *(const double *)(const void *)((const char *)s + offset);
         work[i] = x > 0 ? x / (of_a_call ? s->calls : 1) : NAN;
     }
-    stats_sort(work, r->n);
+    sort_numbers(work, r->n);
     return stats_median_interval(work, r->n);
 }
 

@@ -3,21 +3,6 @@
  * Order statistics, the interval of a median, and the rule for disturbed samples. */
 #include "stats.h"
 
-static int ascending_nan_last(const void *pa, const void *pb)
-{
-    const double a = *(const double *)pa, b = *(const double *)pb;
-
-    if (isnan(a) || isnan(b))
-        return isnan(a) - isnan(b);
-    return (a > b) - (a < b);
-}
-
-void stats_sort(double *x, int n)
-{
-    if (n > 1)
-        qsort(x, (size_t)n, sizeof(*x), ascending_nan_last);
-}
-
 static bool meaningless(const double *sorted, int n) { return n < 1 || isnan(sorted[n - 1]); }
 
 double stats_quantile(const double *sorted, int n, double p)
@@ -71,7 +56,7 @@ double stats_mad(const double *sorted, int n, double *work)
 
     for (int i = 0; i < n; i++)
         work[i] = fabs(sorted[i] - median);
-    stats_sort(work, n);
+    sort_numbers(work, n);
     return stats_median(work, n);
 }
 
@@ -83,8 +68,8 @@ double stats_drift_pct(const double *x, int n, double *work)
         return NAN;
     memcpy(work, x, (size_t)half * sizeof(*x));
     memcpy(work + half, x + n - half, (size_t)half * sizeof(*x));
-    stats_sort(work, half);
-    stats_sort(work + half, half);
+    sort_numbers(work, half);
+    sort_numbers(work + half, half);
     return 100 * (stats_median(work + half, half) / stats_median(work, half) - 1);
 }
 
@@ -134,7 +119,7 @@ struct interval stats_log_ratio(const double *after, const double *before, int n
 {
     for (int i = 0; i < n; i++)
         work[i] = after[i] > 0 && before[i] > 0 ? log(after[i] / before[i]) : NAN;
-    stats_sort(work, n);
+    sort_numbers(work, n);
     return n < INTERVAL_SAMPLES ? stats_range(work, n) : stats_median_interval(work, n);
 }
 

@@ -4,19 +4,16 @@
  *
  * Nothing here allocates: the caller passes work space as `work`. If a number is undefined (no
  * values, too few of them, a NaN among them) the result is NAN, which the tables write as an empty
- * field. "sorted" means ascending as stats_sort leaves it. */
+ * field. "sorted" means ascending as sort_numbers leaves it. */
 #pragma once
 
 #include "harness/table/remarks.h"
 #include "harness/worker/sample.h"
 
-#include "variants/base/base.h"
+#include "variants/base/sort.h"
 
 /* Fewest samples for a percentile. */
 enum { P90_SAMPLES = 64, P99_SAMPLES = 662 };
-
-/* Ascending, NaNs last: functions of sorted values detect a NaN by the last one. */
-void stats_sort(double *x, int n);
 
 double stats_median(const double *sorted, int n);
 

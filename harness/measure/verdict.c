@@ -118,7 +118,7 @@ struct change change_of_pairs(const struct pair *p, int n, int threads, double t
     if (!c.few)
         c.log = launches_interval(c.log, &l);
     for (int s = 0; s < SIDES; s++) {
-        stats_sort(side[s], used);
+        sort_numbers(side[s], used);
         c.median[s] = stats_median(side[s], used);
     }
     judge(&c, threshold, threads, stretch);
@@ -175,7 +175,7 @@ static struct interval between(double *const sorted[SIDES], const int used[SIDES
     for (int r = 0; r < BOOTSTRAP_RESAMPLES; r++)
         d[r] = log(resampled_median(sorted[AFTER], used[AFTER], seed, stream[AFTER], r, count) /
                    resampled_median(sorted[BEFORE], used[BEFORE], seed, stream[BEFORE], r, count));
-    stats_sort(d, BOOTSTRAP_RESAMPLES);
+    sort_numbers(d, BOOTSTRAP_RESAMPLES);
     return (struct interval){stats_quantile(d, BOOTSTRAP_RESAMPLES, 0.025), mid,
                              stats_quantile(d, BOOTSTRAP_RESAMPLES, 0.975)};
 }
@@ -205,7 +205,7 @@ struct change change_of_samples(const struct sample *before, int n_before,
     for (int s = 0; s < SIDES; s++) {
         if (c.basis == BASIS_MOMENTS_CPU)
             stretch[s] = cpu_of(samples[s], used[s] = n[s], sorted[s]);
-        stats_sort(sorted[s], used[s]);
+        sort_numbers(sorted[s], used[s]);
         c.median[s] = stats_median(sorted[s], used[s]);
         c.few = c.few || used[s] < INTERVAL_SAMPLES;
     }

@@ -5,29 +5,20 @@
  * highest score are joined, the leftmost first: a rule for each way to cut a token in two, whose rank
  * is the token's place by score. */
 #include "tokenizer_json.h"
+#include "variants/base/sort.h"
 
 /* What a token is to merges. */
 struct piece {
-    double score;
-    int32_t id;
-    bool joins, unused; /* it can be a part; it can be made, but would be cut up again */
+    struct sort_key score; /* of the token of this id */
+    bool joins, unused;    /* it can be a part; it can be made, but would be cut up again */
 };
 
 static bool reads(struct piece *p, const json_t *score)
 {
     p->unused = json_is_false(score);
     p->joins = json_is_number(score);
-    p->score = json_number_value(score);
+    p->score.value = json_number_value(score);
     return p->unused || p->joins || json_is_null(score);
-}
-
-/* By score from the highest, then by id. */
-static int by_score(const void *a, const void *b)
-{
-    const struct piece *const x = a, *const y = b;
-
-    return x->score != y->score ? (x->score < y->score) - (x->score > y->score)
-                                : (x->id > y->id) - (x->id < y->id);
 }
 
 /* A part of a token, if it is one that texts are made of; -1 = none. */
@@ -67,9 +58,9 @@ static enum status check_order(const struct tokenizer *t, const struct piece *so
     bool several = false;
 
     for (int i = 0; i < n; i++) {
-        if (!sorted[i].joins || !t->vocab.token[sorted[i].id].made)
+        if (!sorted[i].joins || !t->vocab.token[sorted[i].score.at].made)
             continue;
-        if (first && sorted[i].score != first->score)
+        if (first && sorted[i].score.value != first->score.value)
             return OK;
         several = first != NULL;
         first = &sorted[i];
@@ -77,7 +68,7 @@ static enum status check_order(const struct tokenizer *t, const struct piece *so
     return several ? tokenizer_bad(t, e,
                                    "its scores are all %g and give merges no order  -> "
                                    "--tokenizer DIR, the folder of its tokenizer.json",
-                                   first->score)
+                                   first->score.value)
                    : OK;
 }
 
@@ -100,9 +91,9 @@ static enum status put_rules(struct tokenizer *t, const struct piece *by_id,
     }
     TRY(merges_open(&t->merges, rules, e));
     for (int i = 0; i < n; i++) {
-        rank += i > 0 && sorted[i].score != sorted[i - 1].score;
+        rank += i > 0 && sorted[i].score.value != sorted[i - 1].score.value;
         if (sorted[i].joins)
-            cut_up(t, by_id, sorted[i].id, rank, true);
+            cut_up(t, by_id, (int32_t)sorted[i].score.at, rank, true);
     }
     return check_order(t, sorted, n, e);
 }
@@ -119,13 +110,13 @@ enum status tokenizer_read_scores(struct tokenizer *t, const json_t *scores, str
         st = tokenizer_bad(t, e, "%zu scores of %zu tokens  -> give a whole file",
                            json_array_size(scores), n);
     for (size_t i = 0; st == OK && i < n; i++) {
-        by_id[i].id = (int32_t)i;
+        by_id[i].score.at = (ptrdiff_t)i;
         if (!reads(&by_id[i], json_array_get(scores, i)))
             st = tokenizer_bad(t, e, "token %zu has no score  -> give a whole file", i);
         sorted[i] = by_id[i];
     }
     if (st == OK) {
-        qsort(sorted, n, sizeof(*sorted), by_score);
+        qsort(sorted, n, sizeof(*sorted), by_largest);
         st = put_rules(t, by_id, sorted, e);
     }
     free(by_id);

@@ -2,6 +2,7 @@
  *
  * Times of single tokens: their median and 99th percentile. */
 #include "token_times.h"
+#include "variants/base/sort.h"
 
 enum status token_times_reserve(struct token_times *t, const struct job *j, uint32_t runs,
                                 struct err *e)
@@ -30,19 +31,6 @@ void token_times_add(struct token_times *t, const struct job *j)
     }
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-void times_sort(double *ns, size_t n)
-{
-    if (n > 0)
-        qsort(ns, n, sizeof(*ns), by_size);
-}
-
 /* The smallest that a share q of them does not exceed. */
 static double quantile(const struct token_times *t, double q)
 {
@@ -53,7 +41,7 @@ void token_times_put(struct token_times *t, struct sample *s)
 {
     if (t->runs > 0)
         s->first_ns = t->first_ns / t->runs;
-    times_sort(t->ns, t->n);
+    sort_numbers(t->ns, (ptrdiff_t)t->n);
     s->token_ns = quantile(t, 0.5);
     s->token_p99_ns = quantile(t, 0.99);
     t->n = 0;

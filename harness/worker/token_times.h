@@ -20,6 +20,4 @@ enum status token_times_reserve(struct token_times *t, const struct job *j, uint
 void token_times_add(struct token_times *t, const struct job *j);
 /* At the end of a block: its fields of the sample, in nanoseconds; then begin anew. */
 void token_times_put(struct token_times *t, struct sample *s);
-/* Times, the shortest first. */
-void times_sort(double *ns, size_t n);
 void token_times_free(struct token_times *t);

@@ -3,6 +3,7 @@
  * Serving one case. Order matters: threads are pinned before anything is allocated, memory is bound
  * to the node before its first touch, the result is checked before the first timed call. */
 #include "worker.h"
+#include "variants/base/sort.h"
 
 #include "exec.h"
 #include "reference_cost.h"
@@ -216,7 +217,7 @@ static double time_gather(struct job *j)
         job_gather(j);
         ns[i] = (double)(clock_wall_ns() - start);
     }
-    times_sort(ns, TIMES);
+    sort_numbers(ns, TIMES);
     return ns[TIMES / 2];
 }
 

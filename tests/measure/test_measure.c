@@ -86,7 +86,7 @@ Test(measure, stops_by_interval_only_when_it_is_narrow)
         s.max_time_s = 15;
         cr_assert_eq(measure_fakes(&b, 1, &s), OK);
         const int n = stats_usable(b.diary.sample, b.diary.n, sorted, NULL);
-        stats_sort(sorted, n);
+        sort_numbers(sorted, n);
         const struct interval ci = stats_median_interval(sorted, n);
         cr_expect_eq(b.out[0].stop, STOP_CI, "seed %d", (int)seed);
         cr_expect_leq((ci.high - ci.low) / 2, 0.01 * ci.mid, "seed %d: [%g %g]", (int)seed, ci.low,

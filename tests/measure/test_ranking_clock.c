@@ -61,7 +61,7 @@ static void add_row(struct rundir *d, const struct made_case *c, bool busy, stru
         wall[i] = cpu[i] * stretch * (busy ? roll(r, 1, 1.3) : roll(r, 1, 1.002));
         made_block(d, c->id, i, 0, wall[i], busy, cpu[i] / wall[i]);
     }
-    stats_sort(wall, BLOCKS), stats_sort(cpu, BLOCKS);
+    sort_numbers(wall, BLOCKS), sort_numbers(cpu, BLOCKS);
     struct latency_row row = ROW_OF(latency, LATENCY, &k);
     row.median_ns = stats_median(wall, BLOCKS);
     row.cpu_time_median_ns = stats_median(cpu, BLOCKS);

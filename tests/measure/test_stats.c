@@ -18,7 +18,7 @@ Test(stats, sorts_nan_last)
 {
     double x[] = {3, NAN, -1, INFINITY, 2, NAN, -INFINITY};
 
-    stats_sort(x, 7);
+    sort_numbers(x, 7);
     cr_expect(x[0] == -INFINITY && x[1] == -1 && x[2] == 2 && x[3] == 3 && x[4] == INFINITY);
     cr_expect(isnan(x[5]) && isnan(x[6]));
 }
@@ -79,7 +79,7 @@ Test(stats, a_nan_spoils_every_number)
     double x[] = {1, NAN, 2, 3, 4}, work[5];
 
     cr_expect(isnan(stats_drift_pct(x, 5, work)));
-    stats_sort(x, 5);
+    sort_numbers(x, 5);
     NUMBERS({stats_median(x, 5), NAN}, {stats_quantile(x, 5, 0), NAN}, {stats_mean(x, 5), NAN},
             {stats_stddev(x, 5), NAN}, {stats_mad(x, 5, work), NAN});
     const struct interval ci = stats_median_interval(x, 5);
@@ -175,7 +175,7 @@ static double coverage(noise_fn *noise, int n, uint64_t seed)
         rng_normal(z, DRAWS, seed, (uint64_t)run, 0, 1);
         for (int i = 0; i < n; i++)
             x[i] = noise(z, i);
-        stats_sort(x, n);
+        sort_numbers(x, n);
         const struct interval ci = stats_median_interval(x, n);
         hits += ci.low <= 1 && 1 <= ci.high;
     }

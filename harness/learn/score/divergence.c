@@ -58,7 +58,7 @@ struct divergence_means divergence_means(struct divergence *d)
 
     if (d->n == 0)
         return (struct divergence_means){NAN, NAN, NAN};
-    stats_sort(d->kl, (int)d->n);
+    sort_numbers(d->kl, (ptrdiff_t)d->n);
     for (size_t i = 0; i < d->n; i++)
         sum += d->kl[i];
     return (struct divergence_means){.kl = sum / (double)d->n,

@@ -45,7 +45,7 @@ static int keys_of_share(double *p, int n)
     double sum = 0;
     int keys = 0;
 
-    stats_sort(p, n);
+    sort_numbers(p, n);
     while (keys < n && sum < SHARE)
         sum += p[n - ++keys];
     return keys;

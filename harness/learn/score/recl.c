@@ -2,41 +2,28 @@
  *
  * Relative effective context length. */
 #include "recl.h"
+#include "variants/base/sort.h"
 
-struct hard {
-    float loss;
-    size_t at;
-};
-
-/* The largest loss first; of equal ones the first token. */
-static int harder(const void *a, const void *b)
-{
-    const struct hard *const x = a, *const y = b;
-
-    if (x->loss != y->loss)
-        return x->loss > y->loss ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-/* Tokens by their baseline at context k. */
-static void baseline(struct hard *b, const struct recl_model *model, int models, int k, size_t n)
+/* Tokens by their baseline at context k, the hardest first. */
+static void baseline(struct sort_key *b, const struct recl_model *model, int models, int k,
+                     size_t n)
 {
     for (size_t t = 0; t < n; t++) {
-        b[t] = (struct hard){model[0].nll[k][t], t};
+        b[t] = (struct sort_key){(double)model[0].nll[k][t], (ptrdiff_t)t};
         for (int i = 1; i < models; i++)
-            b[t].loss = fminf(b[t].loss, model[i].nll[k][t]);
+            b[t].value = fmin(b[t].value, (double)model[i].nll[k][t]);
     }
-    qsort(b, n, sizeof(*b), harder);
+    qsort(b, n, sizeof(*b), by_largest);
 }
 
 /* g(c,c') over the `most` hardest tokens; `longer` are the losses at c'. */
-static double gain(const struct hard *b, const float *longer, size_t most)
+static double gain(const struct sort_key *b, const float *longer, size_t most)
 {
     double at_c = 0, at_longer = 0;
 
     for (size_t j = 0; j < most; j++) {
-        at_c += (double)b[j].loss;
-        at_longer += fmin((double)b[j].loss, (double)longer[b[j].at]);
+        at_c += b[j].value;
+        at_longer += fmin(b[j].value, (double)longer[b[j].at]);
     }
     return 1 - exp((at_longer - at_c) / (double)most);
 }
@@ -65,7 +52,7 @@ enum status recl_of_group(struct recl *out, const struct recl_model *model, int 
                           const int *contexts, int n_contexts, size_t n, double r, struct err *e)
 {
     const double threshold = 0.01;
-    struct hard *const b = calloc(n, sizeof(*b));
+    struct sort_key *const b = calloc(n, sizeof(*b));
     bool *const stopped = calloc((size_t)models, sizeof(*stopped));
     const size_t share = (size_t)llround(r * (double)n), most = share > 0 ? share : 1;
 

@@ -18,16 +18,6 @@ void sampler_close(struct sampler *s)
     s->all = NULL;
 }
 
-/* The largest first. */
-static int order(const void *a, const void *b)
-{
-    const struct candidate *const x = a, *const y = b;
-
-    if (x->logit != y->logit)
-        return x->logit < y->logit ? 1 : -1;
-    return x->id - y->id;
-}
-
 /* Of the first n, p as they are among all of these; returns how many have the share top_p. */
 static int weigh(const struct sampler *s, int n)
 {
@@ -35,7 +25,7 @@ static int weigh(const struct sampler *s, int n)
     int kept = 0;
 
     for (int i = 0; i < n; i++)
-        sum += s->all[i].p = exp((s->all[i].logit - s->all[0].logit) / s->temperature);
+        sum += s->all[i].p = exp((s->all[i].logit.value - s->all[0].logit.value) / s->temperature);
     while (kept < n && (kept == 0 || share < s->top_p * sum))
         share += s->all[kept++].p;
     return kept;
@@ -46,11 +36,11 @@ int32_t sampler_next(const struct sampler *s, const float *logits, double u)
     for (int i = 0; i < s->V; i++) {
         if (isnan(logits[i]) || logits[i] == INFINITY)
             return -1;
-        s->all[i] = (struct candidate){.logit = (double)logits[i], .id = i};
+        s->all[i] = (struct candidate){.logit = {(double)logits[i], i}};
     }
     if (s->temperature == 0)
         return most_likely(logits, s->V);
-    qsort(s->all, (size_t)s->V, sizeof(*s->all), order);
+    qsort(s->all, (size_t)s->V, sizeof(*s->all), by_largest);
     const int n = weigh(s, s->top_k > 0 && s->top_k < s->V ? s->top_k : s->V);
     double sum = 0, passed = 0;
     int at = 0;
@@ -58,5 +48,5 @@ int32_t sampler_next(const struct sampler *s, const float *logits, double u)
         sum += s->all[i].p;
     while (at < n - 1 && (passed += s->all[at].p) < u * sum)
         at++;
-    return s->all[at].id;
+    return (int32_t)s->all[at].logit.at;
 }

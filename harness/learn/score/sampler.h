@@ -3,7 +3,7 @@
  * The next token of a text, chosen from the logits of a model. */
 #pragma once
 
-#include "variants/base/base.h"
+#include "variants/base/sort.h"
 
 /* p(i) is proportional to exp(logit / temperature), over the top_k largest logits, and of these
  * over the fewest whose sum is top_p or more. Of equal logits the lower id counts as larger. */
@@ -12,8 +12,8 @@ struct sampler {
     int top_k;          /* 0 = all */
     double top_p;       /* in (0, 1] */
     struct candidate {
-        double logit, p;
-        int32_t id;
+        struct sort_key logit; /* of this token */
+        double p;
     } * all; /* [V], malloc'ed by sampler_open */
     int V;
 };

@@ -5,6 +5,7 @@
  * A form (struct content) says which rows attend to which. */
 #pragma once
 
+#include "variants/base/sort.h"
 #include "variants/model/sublayer/sublayer_project.h"
 
 /* Rows of all heads: element e of head h in row j of sequence b is at[b batch + j row + h dh + e].

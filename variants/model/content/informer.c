@@ -71,10 +71,7 @@ static void params(const struct sublayer *s, const char *prefix, struct params *
 /* A thread's: the measure of each query; the active ones gathered, and their gradients; bits of
  * what they see. */
 struct room {
-    struct measured {
-        double measure;
-        int row;
-    } * order;
+    struct sort_key *order;
     int32_t *rows;
     float *q, *o, *lse, *d_o, *d_q;
     uint64_t *bits;
@@ -134,14 +131,6 @@ static struct head head_of(const struct content_call *n, int head)
 
 /* ---- the choice --------------------------------------------------------------------------- */
 
-static int larger(const void *x, const void *y)
-{
-    const struct measured *const a = x, *const b = y;
-
-    return a->measure != b->measure ? (a->measure < b->measure) - (a->measure > b->measure)
-                                    : (a->row > b->row) - (a->row < b->row);
-}
-
 static double measure(const struct head *t, int i)
 {
     const struct config *const c = t->n->s->c;
@@ -166,11 +155,11 @@ static void choose(const struct head *t)
     const int L = t->n->a.L;
 
     for (int i = 0; i < L; i++)
-        t->room.order[i] = (struct measured){measure(t, i), i};
-    qsort(t->room.order, (size_t)L, sizeof(*t->room.order), larger);
+        t->room.order[i] = (struct sort_key){measure(t, i), i};
+    qsort(t->room.order, (size_t)L, sizeof(*t->room.order), by_largest);
     memset(t->active, 0, sizeof(float) * (size_t)L);
     for (int x = 0; x < t->u; x++)
-        t->active[t->room.order[x].row] = 1;
+        t->active[t->room.order[x].at] = 1;
 }
 
 /* The active rows in order, their queries and what they see. */

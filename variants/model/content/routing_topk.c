@@ -10,10 +10,7 @@
 /* A thread's: the nearness of each row, rows in order of it, who is taken as query and as key, one
  * list of keys and its probabilities; how often each query of a head is taken. */
 struct room {
-    struct near {
-        double score;
-        int row;
-    } * order;
+    struct sort_key *order;
     double *p;
     int32_t *keys, *often;
     bool *as_query, *as_key;
@@ -41,14 +38,6 @@ size_t routing_topk_scratch(const struct sublayer *s, struct extent max, int thr
     return (size_t)threads * room_of(max.L, NULL).bytes;
 }
 
-static int nearer(const void *x, const void *y)
-{
-    const struct near *const a = x, *const b = y;
-
-    return a->score != b->score ? (a->score < b->score) - (a->score > b->score)
-                                : (a->row > b->row) - (a->row < b->row);
-}
-
 /* The rows that centroid c takes. */
 static void take(const struct content_call *n, const struct room *r, int b, int h, int c, bool key,
                  bool *taken)
@@ -56,13 +45,13 @@ static void take(const struct content_call *n, const struct room *r, int b, int 
     const int L = n->a.L, w = min_int(routing_of(n->s->c)->window, L);
 
     for (int i = 0; i < L; i++)
-        r->order[i] = (struct near){
+        r->order[i] = (struct sort_key){
             routing_score(n->s, h, c, key ? routing_key(n, b, h, i) : routing_query(n, b, h, i)),
             i};
-    qsort(r->order, (size_t)L, sizeof(*r->order), nearer);
+    qsort(r->order, (size_t)L, sizeof(*r->order), by_largest);
     memset(taken, 0, sizeof(*taken) * (size_t)L);
     for (int x = 0; x < w; x++)
-        taken[r->order[x].row] = true;
+        taken[r->order[x].at] = true;
 }
 
 static void take_both(const struct content_call *n, const struct room *r, int b, int h, int c)
