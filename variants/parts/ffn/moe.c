@@ -218,9 +218,10 @@ static int team(const struct engine *g, const struct config *c, int rows)
     return (ptrdiff_t)rows * c->D > PARALLEL_MIN ? g->threads : 1;
 }
 
-/* Copy the rows of all served choices, multiplied by their gates if given. */
-static void gather(const struct engine *g, const struct config *c, const struct moe_work *w,
-                   float *to, const float *x, int rows, bool gated)
+/* Copy the rows of all served choices to the experts' places; or `back`: add the rows of these places
+ * to those of the choices. Multiplied by their gates if `gated`. */
+static void move_rows(const struct engine *g, const struct config *c, const struct moe_work *w,
+                      float *to, const float *from, int rows, bool back, bool gated)
 {
     const int D = c->D;
 
@@ -229,24 +230,10 @@ static void gather(const struct engine *g, const struct config *c, const struct 
         for (int k = 0; k < moe_k(c); k++) {
             const ptrdiff_t at = (ptrdiff_t)t * moe_k(c) + k, place = w->place[at];
             const float by = gated ? w->gate[at] : 1;
+            float *const y = to + (back ? t : place) * D;
+            const float *const x = from + (back ? place : t) * D;
             for (int e = 0; place >= 0 && e < D; e++)
-                to[place * D + e] = by * x[(ptrdiff_t)t * D + e];
-        }
-}
-
-/* y += the rows of `from` per served choice, multiplied by their gates if given. */
-static void scatter(const struct engine *g, const struct config *c, const struct moe_work *w,
-                    float *y, const float *from, int rows, bool gated)
-{
-    const int D = c->D;
-
-#pragma omp parallel for num_threads(team(g, c, rows))
-    for (int t = 0; t < rows; t++)
-        for (int k = 0; k < moe_k(c); k++) {
-            const ptrdiff_t at = (ptrdiff_t)t * moe_k(c) + k, place = w->place[at];
-            const float by = gated ? w->gate[at] : 1;
-            for (int e = 0; place >= 0 && e < D; e++)
-                y[(ptrdiff_t)t * D + e] += by * from[place * D + e];
+                y[e] = back ? y[e] + by * x[e] : by * x[e];
         }
 }
 
@@ -338,7 +325,7 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
     const int E = moe_of(c)->experts;
 
     route(g, c, &of, x, rows, &w);
-    gather(g, c, &w, w.in, x, rows, false);
+    move_rows(g, c, &w, w.in, x, rows, false, false);
     for (int e = 0; e < E; e++) {
         const struct moe_expert one = expert_of(c, &of, &w, e);
         if (one.n)
@@ -351,7 +338,7 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
             moe_expert_output(g, &one);
     }
     memset(y, 0, sizeof(float) * (size_t)rows * (size_t)c->D);
-    scatter(g, c, &w, y, w.out, rows, true);
+    move_rows(g, c, &w, y, w.out, rows, true, true);
     if (moe_of(c)->shared)
         serve_all(g, c, &of, &w, y, x, rows);
     linear_epilogue(g, epilogue, y, rows, c->D);
@@ -469,7 +456,7 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
 
     if (!moe_by_token(c))
         router_grad(g, c, &w, d_p, d_gate, d_y, rows);
-    gather(g, c, &w, d_out, d_y, rows, true);
+    move_rows(g, c, &w, d_out, d_y, rows, false, true);
     for (int e = 0; e < E; e++) {
         const struct moe_expert one = expert_of(c, &of, &w, e);
         if (one.n)
@@ -488,7 +475,7 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
         memset(d_x, 0, sizeof(float) * (size_t)(rows * D));
     else
         route_grad(g, c, &of, &w, d_x, d_p, x, rows);
-    scatter(g, c, &w, d_x, d_out, rows, false);
+    move_rows(g, c, &w, d_x, d_out, rows, true, false);
     if (moe_of(c)->shared)
         serve_all_grad(g, c, &of, &w, d_x, d_y, x, rows, rest);
 }
