@@ -45,6 +45,19 @@ static void project_and_blend(const struct engine *g, const struct param *w, flo
     engine_gemm_gate(g, &p, &op);
 }
 
+/* The forward pass of a gate of x alone, and the hooks of such a gate. */
+#define GATE_OF_X(name, which, bias)                                                               \
+    static void name##_forward(const struct engine *g, const struct config *c,                     \
+                               const struct param *w, float *out, const float *x, float *y,        \
+                               int rows, float *work)                                              \
+    {                                                                                              \
+        project_and_blend(                                                                         \
+            g, &w[WG], work, x, rows,                                                              \
+            (struct gate_op){.kind = (which), .out = out, .x = x, .y = y, .b = (bias)});           \
+    }
+#define OF_X(name)                                                                                 \
+    .n_matrices = 1, .work = 1, .forward = name##_forward, .backward = gate_##name##_backward
+
 /* ---- residual: x + y ---------------------------------------------------------------------- */
 
 static void no_params(const struct config *c, const char *prefix, struct params *p) {}
@@ -68,19 +81,8 @@ static void input_params(const struct config *c, const char *prefix, struct para
     params_map(p, c->D, c->D, prefix, "wg.weight");
 }
 
-static void input_forward(const struct engine *g, const struct config *c, const struct param *w,
-                          float *out, const float *x, float *y, int rows, float *work)
-{
-    project_and_blend(g, &w[WG], work, x, rows,
-                      (struct gate_op){.kind = GATE_INPUT, .out = out, .x = x, .y = y});
-}
-
-const struct gate gate_input = {.name = "input",
-                                .n_matrices = 1,
-                                .params = input_params,
-                                .work = 1,
-                                .forward = input_forward,
-                                .backward = gate_input_backward};
+GATE_OF_X(input, GATE_INPUT, NULL)
+const struct gate gate_input = {.name = "input", .params = input_params, OF_X(input)};
 
 /* ---- output: x + sigma(W_g x - b_g) (.) y ------------------------------------------------- */
 
@@ -90,39 +92,15 @@ static void biased_params(const struct config *c, const char *prefix, struct par
     add_bias(c, prefix, p);
 }
 
-static void output_forward(const struct engine *g, const struct config *c, const struct param *w,
-                           float *out, const float *x, float *y, int rows, float *work)
-{
-    const struct gate_op op = {.kind = GATE_OUTPUT, .out = out, .x = x, .y = y, .b = w[BG].data};
-
-    project_and_blend(g, &w[WG], work, x, rows, op);
-}
-
-const struct gate gate_output = {.name = "output",
-                                 .numbers = &numbers,
-                                 .n_matrices = 1,
-                                 .params = biased_params,
-                                 .work = 1,
-                                 .forward = output_forward,
-                                 .backward = gate_output_backward};
+GATE_OF_X(output, GATE_OUTPUT, w[BG].data)
+const struct gate gate_output = {
+    .name = "output", .numbers = &numbers, .params = biased_params, OF_X(output)};
 
 /* ---- highway: t (.) x + (1-t) (.) y, t = sigma(W_g x + b_g) ------------------------------- */
 
-static void highway_forward(const struct engine *g, const struct config *c, const struct param *w,
-                            float *out, const float *x, float *y, int rows, float *work)
-{
-    const struct gate_op op = {.kind = GATE_HIGHWAY, .out = out, .x = x, .y = y, .b = w[BG].data};
-
-    project_and_blend(g, &w[WG], work, x, rows, op);
-}
-
-const struct gate gate_highway = {.name = "highway",
-                                  .numbers = &numbers,
-                                  .n_matrices = 1,
-                                  .params = biased_params,
-                                  .work = 1,
-                                  .forward = highway_forward,
-                                  .backward = gate_highway_backward};
+GATE_OF_X(highway, GATE_HIGHWAY, w[BG].data)
+const struct gate gate_highway = {
+    .name = "highway", .numbers = &numbers, .params = biased_params, OF_X(highway)};
 
 /* ---- sigtanh: x + sigma(W_g y - b_g) (.) tanh(U_g y) -------------------------------------- */
 
