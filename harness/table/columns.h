@@ -217,8 +217,11 @@
     X(real, nll_at_1024, "nats", "the same from token 1024 on")                                    \
     X(line, source, "", "published name of the model; empty for models trained here")
 
-/* The columns nll_at_N: place in a segment, from N to below the next N. */
-#define NLL_PLACES(X) X(1) X(2) X(4) X(8) X(16) X(32) X(64) X(128) X(256) X(512) X(1024)
+/* The columns nll_at_N: place in a segment, from N to below the next N. Y(N, X) */
+#define NLL_PLACES(Y, X)                                                                           \
+    Y(1, X)                                                                                        \
+    Y(2, X) Y(4, X) Y(8, X) Y(16, X) Y(32, X) Y(64, X) Y(128, X) Y(256, X) Y(512, X) Y(1024, X)
+#define NLL_NUMBER(at, X) X(nll_at_##at, real, nll_at_##at)
 
 /* What a score finds, X(name, how, column): the name in reports, and the column that is made of it: the
  * number itself, a count (empty where it is not known), or the perplexity that nats make. */
@@ -249,17 +252,7 @@
     X(same_top_pct, real, same_top_pct)                                                            \
     X(layers_run, real, layers_run)                                                                \
     X(layers_p90, real, layers_run_p90)                                                            \
-    X(nll_at_1, real, nll_at_1)                                                                    \
-    X(nll_at_2, real, nll_at_2)                                                                    \
-    X(nll_at_4, real, nll_at_4)                                                                    \
-    X(nll_at_8, real, nll_at_8)                                                                    \
-    X(nll_at_16, real, nll_at_16)                                                                  \
-    X(nll_at_32, real, nll_at_32)                                                                  \
-    X(nll_at_64, real, nll_at_64)                                                                  \
-    X(nll_at_128, real, nll_at_128)                                                                \
-    X(nll_at_256, real, nll_at_256)                                                                \
-    X(nll_at_512, real, nll_at_512)                                                                \
-    X(nll_at_1024, real, nll_at_1024)
+    NLL_PLACES(NLL_NUMBER, X)
 
 /* One row per run. */
 #define ENV_COLUMNS(X)                                                                             \

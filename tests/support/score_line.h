@@ -43,7 +43,7 @@ static inline void score_places(const struct report *r, double at[SCORE_PLACES])
 {
     int k = 0;
 
-#define X(n) at[k++] = r->nll_at_##n;
-    NLL_PLACES(X)
+#define X(n, ...) at[k++] = r->nll_at_##n;
+    NLL_PLACES(X, )
 #undef X
 }

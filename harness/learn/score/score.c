@@ -272,10 +272,10 @@ static void report_text(struct scored *t, struct report *r, const struct summand
     r->same_top_pct = apart.same_pct;
     r->layers_run = layers_mean(&t->layers);
     r->layers_p90 = layers_p90(&t->layers);
-#define X(n)                                                                                       \
+#define X(n, ...)                                                                                  \
     r->nll_at_##n = t->place[k] / t->placed[k];                                                    \
     k++;
-    NLL_PLACES(X)
+    NLL_PLACES(X, )
 #undef X
     r->acc_norm = r->acc_bytes = r->acc_tokens = r->exact_match = NAN;
     if (t->mode->report)
