@@ -129,14 +129,6 @@ static void run_reference(struct judge *j, struct trial *t)
     j->of->row->bounds(t);
 }
 
-static uint32_t bits(float x)
-{
-    uint32_t is;
-
-    memcpy(&is, &x, sizeof(is));
-    return is;
-}
-
 /* The first wrong number, as a row. */
 static bool compare(struct judge *j, const struct trial *t, float *const *out, const char *when)
 {
@@ -144,7 +136,7 @@ static bool compare(struct judge *j, const struct trial *t, float *const *out, c
         for (size_t i = 0; i < t->out[k].n; i++) {
             const struct output *const o = &t->out[k];
             const bool untouched = o->want[i] == GUARD_VALUE && !o->first;
-            const bool poisoned = bits(out[k][i]) == POISON;
+            const bool poisoned = bits_of_float(out[k][i]) == POISON;
             const double got = (double)out[k][i], want = (double)o->want[i];
             if (untouched
                     ? poisoned

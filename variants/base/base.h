@@ -98,3 +98,19 @@ static inline int64_t min_wide(int64_t x, int64_t y) { return x < y ? x : y; }
 static inline int64_t max_wide(int64_t x, int64_t y) { return x > y ? x : y; }
 static inline int clamp_int(int x, int lo, int hi) { return x < lo ? lo : x > hi ? hi : x; }
 static inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+/* The bits of a float, and the float that has these. */
+static inline uint32_t bits_of_float(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+static inline float float_of_bits(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}

@@ -103,13 +103,7 @@ void elem_heads_narrow(enum elem elem, void *row, const float *x, int heads, int
 
 /* Of a head of n numbers in q8: its words, and number e. */
 static inline ptrdiff_t q8_head_words(int n) { return 1 + (n + 3) / 4; }
-static inline float q8_head_scale(const uint32_t *head)
-{
-    float scale;
-
-    memcpy(&scale, head, sizeof(scale));
-    return scale;
-}
+static inline float q8_head_scale(const uint32_t *head) { return float_of_bits(*head); }
 static inline const int8_t *q8_head_numbers(const uint32_t *head)
 {
     return (const int8_t *)(const void *)(head + 1);
@@ -122,22 +116,12 @@ static inline float q8_head_number(const uint32_t *head, int e)
 /* n floats to the nearest numbers of bf16, in place. */
 void bf16_round(float *x, size_t n);
 
-static inline float bf16_float(uint16_t half)
-{
-    const uint32_t bits = (uint32_t)half << 16;
-    float x;
-
-    memcpy(&x, &bits, sizeof(x));
-    return x;
-}
+static inline float bf16_float(uint16_t half) { return float_of_bits((uint32_t)half << 16); }
 
 /* Without branches, so that compilers make vectors of it. */
 static inline uint16_t bf16_of(float x)
 {
-    const uint32_t exponent = 0x7f800000;
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
+    const uint32_t exponent = 0x7f800000, bits = bits_of_float(x);
     uint32_t to = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     to = (bits & exponent) == 0 ? bits >> 16 & 0x8000 : to;
     to = (bits & 0x7fffffff) > exponent ? bits >> 16 | 0x40 : to;

@@ -133,13 +133,10 @@ static json_t *read_text(struct reader *r)
 static json_t *read_real(struct reader *r, int bytes)
 {
     const uint64_t bits = take_number(r, bytes);
-    const uint32_t low = (uint32_t)bits;
     double x;
-    float narrow;
 
     memcpy(&x, &bits, sizeof(x));
-    memcpy(&narrow, &low, sizeof(narrow));
-    x = bytes == (int)sizeof(narrow) ? (double)narrow : x;
+    x = bytes == (int)sizeof(float) ? (double)float_of_bits((uint32_t)bits) : x;
     return isfinite(x) ? json_real(x) : json_null();
 }
 

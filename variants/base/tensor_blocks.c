@@ -28,12 +28,10 @@ float half_float(uint16_t half)
     const uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31,
                    fraction = half & 1023;
     const uint32_t bits = sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13;
-    float x;
 
     if (exponent == 0) /* multiples of 2^-24 */
         return (sign ? -0x1p-24f : 0x1p-24f) * (float)fraction;
-    memcpy(&x, &bits, sizeof(x));
-    return x;
+    return float_of_bits(bits);
 }
 
 static float half_at(const unsigned char *at) { return half_float((uint16_t)(at[0] | at[1] << 8)); }

@@ -86,8 +86,8 @@ static const void *rows_of(const struct primitive *p, const float *src, int thre
 static dnnl_status_t run_plain(const struct key *key, const float *a, const float *b, float *c)
 {
     return dnnl_sgemm(key->form & FORM_TA ? 'T' : 'N', key->form & FORM_TB ? 'T' : 'N', key->m,
-                      key->n, key->k, key_float(key->alpha), a, key->lda, b, key->ldb,
-                      key_float(key->beta), c, key->ldc);
+                      key->n, key->k, float_of_bits(key->alpha), a, key->lda, b, key->ldb,
+                      float_of_bits(key->beta), c, key->ldc);
 }
 
 static dnnl_status_t run_primitive(const struct primitive *p, const struct slot *s)
@@ -158,7 +158,7 @@ void cache_pack(float *dst, const struct gemm *like)
 
 void cache_failed(int m, int n, int k, const char *what, const char *detail)
 {
-    const struct key key = {.m = m, .n = n, .k = k, .alpha = key_bits(1)};
+    const struct key key = {.m = m, .n = n, .k = k, .alpha = bits_of_float(1)};
 
     pthread_mutex_lock(&library.making);
     context_error(&library.context, &key, what, detail);

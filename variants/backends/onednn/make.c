@@ -12,22 +12,6 @@ struct space {
     size_t slice, slots; /* bytes per thread */
 };
 
-uint32_t key_bits(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    return bits;
-}
-
-float key_float(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof(x));
-    return x;
-}
-
 void context_error(struct context *w, const struct key *key, const char *what, const char *detail)
 {
     if (w->failed)
@@ -36,8 +20,8 @@ void context_error(struct context *w, const struct key *key, const char *what, c
     fail(&w->why, E_UNSUPPORTED,
          "oneDNN %s %s for %d x %d x %d%s%s, alpha %g, beta %g  -> use another backend", what,
          detail, key->m, key->n, key->k, key->form & FORM_TA ? ", a transposed" : "",
-         key->form & FORM_TB ? ", b transposed" : "", (double)key_float(key->alpha),
-         (double)key_float(key->beta));
+         key->form & FORM_TB ? ", b transposed" : "", (double)float_of_bits(key->alpha),
+         (double)float_of_bits(key->beta));
 }
 
 /* Aligned to cache lines and zeroed; counted in held_bytes. */
@@ -88,8 +72,8 @@ static dnnl_status_t request_product(struct context *w, struct matmul *mm, const
 {
     const bool ta = key->form & FORM_TA, tb = key->form & FORM_TB;
 
-    mm->alpha = key_float(key->alpha);
-    mm->beta = key_float(key->beta);
+    mm->alpha = float_of_bits(key->alpha);
+    mm->beta = float_of_bits(key->beta);
     mm->relu = key->form & FORM_RELU;
     mm->biased = key->form & FORM_BIAS;
     const bool narrow = key->form & FORM_BF16;
@@ -116,7 +100,7 @@ static dnnl_status_t request_norm(struct request *o, const struct key *key)
 {
     const dnnl_status_t st = layout_strided(&o->rows, key->m, key->n, key->n, 1);
 
-    o->eps = key_float(key->alpha);
+    o->eps = float_of_bits(key->alpha);
     return st == dnnl_success ? layout_vector(&o->vector, key->n) : st;
 }
 

@@ -30,9 +30,6 @@ struct key {
 };
 _Static_assert(sizeof(struct key) == 7 * sizeof(ptrdiff_t) + 8 * sizeof(int), "no padding");
 
-uint32_t key_bits(float x);
-float key_float(uint32_t bits);
-
 /* Memory objects carry the pointers of a call, so each thread has its own. A norm's scale is its
  * WEIGHTS, its shift its BIAS. The last is there only where it is wanted. */
 enum { SRC, WEIGHTS, DST, SCRATCH, BIAS, OPERANDS };

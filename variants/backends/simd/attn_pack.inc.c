@@ -178,12 +178,8 @@ static void clear_values(float *to, int K, int d, int j)
 
     for (int v = 0; v < vectors; v++) {
         float *const row = to + strip_at(vectors, lanes_for(K), v, j / PER_LANE);
-        for (int x = 0; x < VL; x++) {
-            uint32_t bits;
-            memcpy(&bits, row + x, sizeof(bits));
-            bits &= kept;
-            memcpy(row + x, &bits, sizeof(bits));
-        }
+        for (int x = 0; x < VL; x++)
+            row[x] = float_of_bits(bits_of_float(row[x]) & kept);
     }
 }
 
