@@ -34,6 +34,24 @@ static inline void add_times(float *y, const float *x, float by, size_t n, int t
         y[i] += by * x[i];
 }
 
+/* y += by x, in this thread. */
+static inline void add_in_lanes(float *y, float by, const float *x, int n)
+{
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        y[i] += by * x[i];
+}
+
+/* Where the largest of n >= 1 numbers is, the first of equal ones. */
+static inline int largest_at(const float *x, int n)
+{
+    int at = 0;
+
+    for (int i = 1; i < n; i++)
+        at = x[i] > x[at] ? i : at;
+    return at;
+}
+
 /* Of n >= 1 numbers; NaN is passed over. */
 static inline double largest_of(const float *x, ptrdiff_t n)
 {

@@ -217,12 +217,7 @@ static void columns_grad(const struct channels *k, const struct sums *s, float *
 /* From d_u to d_x of n channels of one row: u = r x, r = 1 / sqrt(mean(x^2) + eps). */
 static void through_factor(float *d, const float *x, float r, int n)
 {
-    float dot = 0;
-
-#pragma omp simd reduction(+ : dot)
-    for (int e = 0; e < n; e++)
-        dot += d[e] * x[e];
-    const float pull = dot * r * r / (float)n;
+    const float pull = dot_in_lanes(d, x, n) * r * r / (float)n;
 #pragma omp simd
     for (int e = 0; e < n; e++)
         d[e] = r * (d[e] - pull * x[e]);

@@ -3,8 +3,8 @@
  * The Kullback-Leibler divergences of a text, kept a token each, for their mean and quantile. */
 #include "divergence.h"
 
-#include "harness/learn/source/pairs.h"
 #include "harness/measure/stats.h"
+#include "variants/base/loops.h"
 
 enum status divergence_room(struct divergence *d, size_t more, struct err *e)
 {
@@ -38,7 +38,7 @@ void divergence_add(struct divergence *d, const float *p, const float *q, int ro
 #pragma omp parallel for num_threads(threads) reduction(+ : same)
     for (int r = 0; r < rows; r++) {
         const float *const x = p + (ptrdiff_t)r * V, *const y = q + (ptrdiff_t)r * V;
-        const int most_x = most_likely(x, V), most_y = most_likely(y, V);
+        const int most_x = largest_at(x, V), most_y = largest_at(y, V);
         const double sum_x = log_sum(x, V, most_x), sum_y = log_sum(y, V, most_y);
         double kl = 0;
         for (int i = 0; i < V; i++) {

@@ -3,7 +3,7 @@
  * Greedy and random choice of the next token: temperature, top k (Fan et al. 2018,
  * arXiv:1805.04833) and top p (Holtzman et al. 2019, arXiv:1904.09751). */
 #include "sampler.h"
-#include "harness/learn/source/pairs.h"
+#include "variants/base/loops.h"
 
 enum status sampler_open(struct sampler *s, int V, struct err *e)
 {
@@ -39,7 +39,7 @@ int32_t sampler_next(const struct sampler *s, const float *logits, double u)
         s->all[i] = (struct candidate){.logit = {(double)logits[i], i}};
     }
     if (s->temperature == 0)
-        return most_likely(logits, s->V);
+        return largest_at(logits, s->V);
     qsort(s->all, (size_t)s->V, sizeof(*s->all), by_largest);
     const int n = weigh(s, s->top_k > 0 && s->top_k < s->V ? s->top_k : s->V);
     double sum = 0, passed = 0;

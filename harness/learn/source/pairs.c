@@ -2,6 +2,7 @@
  *
  * Pairs of a source and a target. */
 #include "pairs.h"
+#include "variants/base/loops.h"
 
 static size_t period(const struct pairs *p) { return (size_t)p->source + (size_t)p->target + 1; }
 
@@ -38,21 +39,12 @@ void pairs_read(const struct pairs *p, const uint8_t *text, size_t i, int32_t *s
     }
 }
 
-int most_likely(const float *logits, int V)
-{
-    int at = 0;
-
-    for (int v = 1; v < V; v++)
-        at = logits[v] > logits[at] ? v : at;
-    return at;
-}
-
 int pairs_right(const float *logits, const int32_t *targets, int n, int V)
 {
     int right = 0;
 
     for (int k = 0; k < n; k++)
-        right += most_likely(logits + (ptrdiff_t)k * V, V) == targets[k];
+        right += largest_at(logits + (ptrdiff_t)k * V, V) == targets[k];
     return right;
 }
 

@@ -23,9 +23,6 @@ void pairs_read(const struct pairs *p, const uint8_t *text, size_t i, int32_t *s
 double pairs_floor(const struct pairs *p, const struct corpus *c, size_t i, const float *nll,
                    struct answers *a);
 
-/* The token with the largest of V logits, the first of several. */
-int most_likely(const float *logits, int V);
-
 /* How many of the n targets are the most likely token of their row of logits [n,V]. */
 int pairs_right(const float *logits, const int32_t *targets, int n, int V);
 

@@ -11,13 +11,6 @@ static float *row_at(const struct range_rows *p, int l, int b, int j, int h, int
     return p->list[l] + b * p->stride[l] + row * width + (ptrdiff_t)h * dh;
 }
 
-static void add(float *y, float factor, const float *x, int n)
-{
-#pragma omp simd
-    for (int i = 0; i < n; i++)
-        y[i] += factor * x[i];
-}
-
 /* One query of one head. */
 struct query {
     int b, kv, lists; /* kv: its key/value head */
@@ -74,7 +67,7 @@ static void attend(const struct ranges *a, const struct query *x, float *p)
     memset(a->o + x->at, 0, sizeof(float) * (size_t)dh);
     for (int l = 0; l < x->lists; l++)
         for (int j = x->r[l].from; j < x->r[l].to; j++)
-            add(a->o + x->at, p[at++], row_at(&a->v, l, x->b, j, x->kv, dh, width), dh);
+            add_in_lanes(a->o + x->at, p[at++], row_at(&a->v, l, x->b, j, x->kv, dh, width), dh);
 }
 
 static void attend_grad(const struct ranges *a, const struct ranges_grad *d, const struct query *x,
@@ -92,9 +85,9 @@ static void attend_grad(const struct ranges *a, const struct ranges_grad *d, con
             const float prob = expf(p[at] - lse);
             const float d_p = dot_in_lanes(d_o, row_at(&a->v, l, x->b, j, x->kv, dh, width), dh);
             const float d_s = a->scale * prob * (d_p - delta);
-            add(row_at(&d->v, l, x->b, j, x->kv, dh, width), prob, d_o, dh);
-            add(row_at(&d->k, l, x->b, j, x->kv, dh, width), d_s, a->q + x->at, dh);
-            add(d->d_q + x->at, d_s, row_at(&a->k, l, x->b, j, x->kv, dh, width), dh);
+            add_in_lanes(row_at(&d->v, l, x->b, j, x->kv, dh, width), prob, d_o, dh);
+            add_in_lanes(row_at(&d->k, l, x->b, j, x->kv, dh, width), d_s, a->q + x->at, dh);
+            add_in_lanes(d->d_q + x->at, d_s, row_at(&a->k, l, x->b, j, x->kv, dh, width), dh);
         }
 }
 

@@ -245,8 +245,8 @@ static void find_queries(const struct head *t)
     memset(t->kept.q, 0, sizeof(float) * (size_t)t->k->clusters * (size_t)a->dh);
     for (int i = 0; i < a->L; i++) {
         const int c = cluster_of(t, i);
-        content_add(t->kept.q + (ptrdiff_t)c * a->dh, 1.0f / (float)t->room.members[c],
-                    content_q(a, t->b, t->h, i), a->dh);
+        add_in_lanes(t->kept.q + (ptrdiff_t)c * a->dh, 1.0f / (float)t->room.members[c],
+                     content_q(a, t->b, t->h, i), a->dh);
     }
 }
 
@@ -317,8 +317,8 @@ static void top_forward(const struct head *t, int c)
 
     memcpy(rest, t->kept.o + (ptrdiff_t)c * a->dh, sizeof(float) * (size_t)a->dh);
     for (int x = 0; x < n; x++)
-        content_add(rest, (float)-weight(t, c, t->room.keys[x]),
-                    content_v(a, t->b, t->h, t->room.keys[x]), a->dh);
+        add_in_lanes(rest, (float)-weight(t, c, t->room.keys[x]),
+                     content_v(a, t->b, t->h, t->room.keys[x]), a->dh);
     for (int i = 0; i < a->L; i++) {
         if (cluster_of(t, i) != c)
             continue;
@@ -386,10 +386,10 @@ static void top_backward(const struct head *t, int c, const struct attn_grad *d)
         const float *const k = content_k(a, t->b, t->h, j), *const v = content_v(a, t->b, t->h, j);
         const double A = weight(t, c, j);
         const float G = (float)((double)a->scale * A * (t->room.p[j] - delta));
-        content_add(d_query, G, k, a->dh);
-        content_add(d->d_k + (k - a->k), G, query, a->dh);
+        add_in_lanes(d_query, G, k, a->dh);
+        add_in_lanes(d->d_k + (k - a->k), G, query, a->dh);
         if (!t->room.taken[j])
-            content_add(d->d_v + (v - a->v), (float)A, d_rest, a->dh);
+            add_in_lanes(d->d_v + (v - a->v), (float)A, d_rest, a->dh);
     }
 }
 
@@ -404,7 +404,8 @@ static void head_backward(const struct head *t, const struct attn_grad *d)
     memset(t->room.d_q, 0, rows);
     memset(t->room.d_o, 0, rows);
     for (int i = 0; i < a->L; i++)
-        content_add(t->room.d_o + (ptrdiff_t)cluster_of(t, i) * a->dh, 1, d_output(t, d, i), a->dh);
+        add_in_lanes(t->room.d_o + (ptrdiff_t)cluster_of(t, i) * a->dh, 1, d_output(t, d, i),
+                     a->dh);
     if (!t->k->top)
         content_impl(t->n)->backward(&alone, &one,
                                      &(struct attn_grad){.d_o = t->room.d_o,
@@ -417,8 +418,8 @@ static void head_backward(const struct head *t, const struct attn_grad *d)
             top_backward(t, c, d);
     for (int i = 0; i < a->L; i++) {
         const int c = cluster_of(t, i);
-        content_add(d->d_q + (content_q(a, t->b, t->h, i) - a->q), 1.0f / (float)t->room.members[c],
-                    t->room.d_q + (ptrdiff_t)c * a->dh, a->dh);
+        add_in_lanes(d->d_q + (content_q(a, t->b, t->h, i) - a->q),
+                     1.0f / (float)t->room.members[c], t->room.d_q + (ptrdiff_t)c * a->dh, a->dh);
     }
 }
 

@@ -135,12 +135,6 @@ static inline double content_dot(const float *x, const float *y, int n)
 {
     return (double)dot_in_lanes(x, y, n);
 }
-static inline void content_add(float *to, float by, const float *x, int n)
-{
-#pragma omp simd
-    for (int e = 0; e < n; e++)
-        to[e] += by * x[e];
-}
 
 /* Why causal attention of this model depends on later rows all the same; NULL: it does not. */
 const char *content_looks_ahead(const struct config *c);

@@ -222,7 +222,7 @@ static void scatter_query(const struct group *p, int x, int m)
     const ptrdiff_t at = (ptrdiff_t)x * a->dh;
 
     if (d) {
-        content_add(d->d_q + (content_q(a, p->b, p->h, i) - a->q), 1, p->x.d_q + at, a->dh);
+        add_in_lanes(d->d_q + (content_q(a, p->b, p->h, i) - a->q), 1, p->x.d_q + at, a->dh);
         return;
     }
     memcpy(content_o(a, p->b, p->h, i), p->x.o + at, row_bytes(p));
@@ -237,8 +237,10 @@ static void scatter_keys(const struct group *p, int from, int to)
 
     for (int x = from; x < to; x++) {
         const ptrdiff_t at = (ptrdiff_t)(x - from) * a->dh;
-        content_add(d->d_k + (content_k(a, p->b, p->h, p->row[x]) - a->k), 1, p->x.d_k + at, a->dh);
-        content_add(d->d_v + (content_v(a, p->b, p->h, p->row[x]) - a->v), 1, p->x.d_v + at, a->dh);
+        add_in_lanes(d->d_k + (content_k(a, p->b, p->h, p->row[x]) - a->k), 1, p->x.d_k + at,
+                     a->dh);
+        add_in_lanes(d->d_v + (content_v(a, p->b, p->h, p->row[x]) - a->v), 1, p->x.d_v + at,
+                     a->dh);
     }
 }
 
@@ -270,7 +272,7 @@ static void alone(const struct group *p, int m)
     float *const o = content_o(a, p->b, p->h, i);
 
     if (d) {
-        content_add(d->d_v + (content_v(a, p->b, p->h, j) - a->v), 1, d->d_o + (o - a->o), a->dh);
+        add_in_lanes(d->d_v + (content_v(a, p->b, p->h, j) - a->v), 1, d->d_o + (o - a->o), a->dh);
         return;
     }
     memcpy(o, content_v(a, p->b, p->h, j), row_bytes(p));

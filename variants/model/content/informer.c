@@ -229,7 +229,7 @@ static void lazy_forward(const struct head *t)
     memset(sum, 0, sizeof(float) * (size_t)a->dh);
     for (int i = 0; i < a->L; i++) {
         for (; done < (sums_up(t) ? i + 1 : a->L); done++)
-            content_add(sum, 1, content_v(a, t->b, t->h, done), a->dh);
+            add_in_lanes(sum, 1, content_v(a, t->b, t->h, done), a->dh);
         float *const o = content_o(a, t->b, t->h, i);
         for (int e = 0; e < a->dh && t->active[i] == 0; e++)
             o[e] = (float)lazy_factor(t, i) * sum[e];
@@ -268,9 +268,9 @@ static void lazy_backward(const struct head *t, const struct attn_grad *d)
     for (int j = a->L - 1; j >= 0; j--) {
         for (; done >= (sums_up(t) ? j : 0); done--)
             if (t->active[done] == 0)
-                content_add(sum, (float)lazy_factor(t, done),
-                            d->d_o + (content_o(a, t->b, t->h, done) - a->o), a->dh);
-        content_add(d->d_v + (content_v(a, t->b, t->h, j) - a->v), 1, sum, a->dh);
+                add_in_lanes(sum, (float)lazy_factor(t, done),
+                             d->d_o + (content_o(a, t->b, t->h, done) - a->o), a->dh);
+        add_in_lanes(d->d_v + (content_v(a, t->b, t->h, j) - a->v), 1, sum, a->dh);
     }
 }
 

@@ -185,7 +185,7 @@ static void query_forward(const struct head *t, int i)
     all_rounds(t, i, rows, weight);
     memset(o, 0, sizeof(*o) * (size_t)dh);
     for (int r = 0; r < t->l->rounds; r++)
-        content_add(o, (float)weight[r], t->room.o + (ptrdiff_t)r * dh, dh);
+        add_in_lanes(o, (float)weight[r], t->room.o + (ptrdiff_t)r * dh, dh);
 }
 
 /* dz_r = w_r d_o . (o_r - o) */
@@ -202,8 +202,8 @@ static void query_backward(const struct head *t, int i, const struct attn_grad *
     for (int r = 0; r < t->l->rounds; r++) {
         const double own = content_dot(d_o, t->room.o + (ptrdiff_t)r * a->dh, a->dh);
         if (lonely(&rows[r]))
-            content_add(d->d_v + (content_v(a, t->b, t->h, i) - a->v), (float)weight[r], d_o,
-                        a->dh);
+            add_in_lanes(d->d_v + (content_v(a, t->b, t->h, i) - a->v), (float)weight[r], d_o,
+                         a->dh);
         else
             plain_grad(&rows[r], weight[r], d_o, weight[r] * (own - along), d);
     }

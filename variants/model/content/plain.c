@@ -24,7 +24,7 @@ double plain_probs(const struct plain_row *r)
 void plain_output(const struct plain_row *r, double by, float *o)
 {
     for (int x = 0; x < r->n; x++)
-        content_add(o, (float)(by * r->p[x]), content_v(r->a, r->b, r->h, r->keys[x]), r->a->dh);
+        add_in_lanes(o, (float)(by * r->p[x]), content_v(r->a, r->b, r->h, r->keys[x]), r->a->dh);
 }
 
 void plain_grad(const struct plain_row *r, double by, const float *d_o, double d_lse,
@@ -41,8 +41,8 @@ void plain_grad(const struct plain_row *r, double by, const float *d_o, double d
         const float *const v = content_v(a, r->b, r->h, r->keys[x]);
         const double dp = by * content_dot(d_o, v, a->dh) - delta + d_lse;
         const float G = (float)((double)a->scale * r->p[x] * dp);
-        content_add(d->d_v + (v - a->v), (float)(by * r->p[x]), d_o, a->dh);
-        content_add(d->d_q + (q - a->q), G, k, a->dh);
-        content_add(d->d_k + (k - a->k), G, q, a->dh);
+        add_in_lanes(d->d_v + (v - a->v), (float)(by * r->p[x]), d_o, a->dh);
+        add_in_lanes(d->d_q + (q - a->q), G, k, a->dh);
+        add_in_lanes(d->d_k + (k - a->k), G, q, a->dh);
     }
 }

@@ -203,8 +203,8 @@ static void mix_head(const struct block *p, int h)
     for (int v = 0; v < full; v++)
         for (int t = 0; t < size && S[v] != 0; t++) {
             const ptrdiff_t to = t * HD + (ptrdiff_t)h * a->dh;
-            content_add(p->room.k + to, S[v], content_k(a, p->b, h, v * size + t), a->dh);
-            content_add(p->room.v + to, S[v], content_v(a, p->b, h, v * size + t), a->dh);
+            add_in_lanes(p->room.k + to, S[v], content_k(a, p->b, h, v * size + t), a->dh);
+            add_in_lanes(p->room.v + to, S[v], content_v(a, p->b, h, v * size + t), a->dh);
         }
 }
 
@@ -267,8 +267,8 @@ static void run_block(const struct content_call *n, int item, const struct attn_
     memcpy(p.room.d_mixed_v + item * size * HD, p.room.d_v, mixed);
     for (int i = 0; i < p.rows; i++) {
         const ptrdiff_t at = content_k(&n->a, p.b, 0, p.from + i) - n->a.k, from = p.mixed + i;
-        content_add(d->d_k + at, 1, p.room.d_k + from * HD, (int)HD);
-        content_add(d->d_v + at, 1, p.room.d_v + from * HD, (int)HD);
+        add_in_lanes(d->d_k + at, 1, p.room.d_k + from * HD, (int)HD);
+        add_in_lanes(d->d_v + at, 1, p.room.d_v + from * HD, (int)HD);
     }
 }
 
@@ -295,8 +295,8 @@ static void mix_grad(const struct sorting *t, const float *d_mixed_k, const floa
             const float *const value = content_v(a, t->b, t->h, v * (int)size + row);
             share +=
                 content_dot(d_mixed_k + at, k, a->dh) + content_dot(d_mixed_v + at, value, a->dh);
-            content_add(d->d_k + (k - a->k), S[x], d_mixed_k + at, a->dh);
-            content_add(d->d_v + (value - a->v), S[x], d_mixed_v + at, a->dh);
+            add_in_lanes(d->d_k + (k - a->k), S[x], d_mixed_k + at, a->dh);
+            add_in_lanes(d->d_v + (value - a->v), S[x], d_mixed_v + at, a->dh);
         }
         t->room.g[x] = share * (double)S[x];
     }

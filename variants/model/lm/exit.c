@@ -84,18 +84,9 @@ static void entropies(struct early_exit *t, const struct engine *g, const float 
     }
 }
 
-static int largest(const float *logits, int V)
-{
-    int best = 0;
-
-    for (int v = 1; v < V; v++)
-        best = logits[v] > logits[best] ? v : best;
-    return best;
-}
-
 static bool is_patient(struct early_exit *t, int row, const float *logits)
 {
-    const int best = largest(logits, t->c->V);
+    const int best = largest_at(logits, t->c->V);
 
     t->same[row] = best == t->last[row] ? t->same[row] + 1 : 0;
     t->last[row] = best;
@@ -108,7 +99,7 @@ static bool is_elected(struct early_exit *t, int row, const float *logits, int l
     const double enough = (double)t->c->exit_patience * pow(l, (double)t->c->exit_power);
     int most = 0;
 
-    t->votes[(l - 1) * t->n_rows + row] = largest(logits, t->c->V);
+    t->votes[(l - 1) * t->n_rows + row] = largest_at(logits, t->c->V);
     for (int i = 0; i < l; i++) {
         int same = 0;
         for (int k = 0; k < l; k++)
