@@ -12,6 +12,7 @@
  * Attention to m slots (as many as a head is wide), each the sum of keys and of values that it has
  * taken and not yet forgotten. For the keys each slot is a state of its own, of one column. */
 #include "variants/model/sublayer/sublayer.h"
+#include "variants/parts/linear.h"
 
 /* ---- 1 - exp(f) ------------------------------------------------------------------------------ */
 
@@ -39,20 +40,14 @@ static void softmax_forward(const struct step_call *c)
     const int m = c->steps->c->dh, rows = c->B * c->L * (c->out->n / m);
 
     memcpy(c->out->at, c->in->at, sizeof(float) * (size_t)rows * (size_t)m);
-    c->g->ops.softmax(&(struct softmax){
-        .s = c->out->at, .ld = m, .rows = rows, .cols = m, .hi = m, .threads = c->g->threads});
+    rows_softmax(c->g, c->out->at, rows, m);
 }
 
 static void softmax_backward(const struct step_call *c)
 {
     const int m = c->steps->c->dh;
 
-    c->g->ops.softmax_grad(&(struct softmax_grad){.d = c->d_out->at,
-                                                  .p = c->out->at,
-                                                  .ld = m,
-                                                  .rows = c->B * c->L * (c->out->n / m),
-                                                  .cols = m,
-                                                  .threads = c->g->threads});
+    rows_softmax_grad(c->g, c->d_out->at, c->out->at, c->B * c->L * (c->out->n / m), m);
     step_add_gradient(c, 0);
 }
 

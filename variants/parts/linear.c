@@ -57,6 +57,18 @@ void rows_add(const struct engine *g, float *to, const float *x, int rows, int n
         &(struct act){.y = to, .x = to, .add = x, .rows = rows, .n = n, .threads = g->threads});
 }
 
+void rows_softmax(const struct engine *g, float *p, int rows, int n)
+{
+    g->ops.softmax(&(struct softmax){
+        .s = p, .ld = n, .rows = rows, .cols = n, .hi = n, .threads = g->threads});
+}
+
+void rows_softmax_grad(const struct engine *g, float *d, const float *p, int rows, int n)
+{
+    g->ops.softmax_grad(&(struct softmax_grad){
+        .d = d, .p = p, .ld = n, .rows = rows, .cols = n, .threads = g->threads});
+}
+
 struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,
                                   const float *x, int rows)
 {

@@ -26,6 +26,10 @@ void linear_epilogue(const struct engine *g, struct act epilogue, const float *x
 /* to [rows,n] += x */
 void rows_add(const struct engine *g, float *to, const float *x, int rows, int n);
 
+/* Each row of p [rows,n] to its softmax; d, the gradient of p, to that of what p was made of. */
+void rows_softmax(const struct engine *g, float *p, int rows, int n);
+void rows_softmax_grad(const struct engine *g, float *d, const float *p, int rows, int n);
+
 /* dW [out,in] += d_y^T x over `rows` rows. */
 struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,
                                   const float *x, int rows);

@@ -333,12 +333,7 @@ static void conv_forward(const struct engine *g, const struct sublayer *s,
         project_map(g, &w[C_TAPS], NULL, tap_rows(n, n->at.p), new_rows(n, n->at.c), n->B, n->L);
     else
         memcpy(n->at.p, w[C_TAPS].data, sizeof(float) * (size_t)n->taps);
-    g->ops.softmax(&(struct softmax){.s = n->at.p,
-                                     .ld = s->c->lsra.kernel,
-                                     .rows = groups(s, n),
-                                     .cols = s->c->lsra.kernel,
-                                     .hi = s->c->lsra.kernel,
-                                     .threads = g->threads});
+    rows_softmax(g, n->at.p, groups(s, n), s->c->lsra.kernel);
     convolve(g, s, n);
     linear_forward(g, &w[C_OUT], &w[C_OUT_BIAS], n->at.out, n->at.u, n->B * n->L,
                    (struct act){.y = n->at.out});
@@ -354,12 +349,7 @@ static void conv_backward(const struct engine *g, const struct sublayer *s,
 
     linear_backward(g, &w[C_OUT], &w[C_OUT_BIAS], n->d.u, n->d.out, n->at.u, n->B * n->L, 0);
     convolve_grad(g, s, n);
-    g->ops.softmax_grad(&(struct softmax_grad){.d = n->d.p,
-                                               .p = n->at.p,
-                                               .ld = s->c->lsra.kernel,
-                                               .rows = groups(s, n),
-                                               .cols = s->c->lsra.kernel,
-                                               .threads = g->threads});
+    rows_softmax_grad(g, n->d.p, n->at.p, groups(s, n), s->c->lsra.kernel);
     if (dynamic) {
         project_weight_grad(g, &w[C_TAPS], tap_rows(n, n->d.p), new_rows(n, n->at.c), n->B, n->L);
         project_input_grad(g, &w[C_TAPS], new_rows(n, n->d.c), tap_rows(n, n->d.p), n->B, n->L, 1);

@@ -66,14 +66,6 @@ size_t sublayer_reconstruction_floats(const struct sublayer *s, struct extent ma
 
 /* ---- the loss ----------------------------------------------------------------------------- */
 
-static void project(const struct engine *g, const struct param *w, float *y, const float *x,
-                    int rows)
-{
-    const struct gemm p = linear_product(g, w, y, x, rows);
-
-    g->ops.gemm(&p);
-}
-
 /* o [L,H dh] from the rows [which], head by head; the last head's probabilities are kept. */
 static void read_head(const struct engine *g, const struct config *c, struct space *r, int which,
                       int h, int L)
@@ -83,8 +75,7 @@ static void read_head(const struct engine *g, const struct config *c, struct spa
 
     mm(g, NT, L, rows, c->dh, c->scale, r->q + h * c->dh, HD, r->k[which] + at, kv, 0, r->p[which],
        rows);
-    g->ops.softmax(&(struct softmax){
-        .s = r->p[which], .ld = rows, .rows = L, .cols = rows, .hi = rows, .threads = g->threads});
+    rows_softmax(g, r->p[which], L, rows);
     mm(g, NN, L, c->dh, rows, 1, r->p[which], rows, r->v[which] + at, kv, 0,
        r->o[which] + h * c->dh, HD);
 }
@@ -103,10 +94,10 @@ static void project_all(const struct engine *g, const struct sublayer *s, struct
         norm_apply(g, c, s->norm, r->fresh, fresh, NULL, r->rows[1]);
         r->x[1] = r->fresh;
     }
-    project(g, &s->weights[ATTN_Q], r->q, source + (ptrdiff_t)from.M * c->D, from.L);
+    linear_apply(g, &s->weights[ATTN_Q], r->q, source + (ptrdiff_t)from.M * c->D, from.L);
     for (int i = 0; i < 2; i++) {
-        project(g, &s->weights[ATTN_K], r->k[i], r->x[i], r->rows[i]);
-        project(g, &s->weights[ATTN_V], r->v[i], r->x[i], r->rows[i]);
+        linear_apply(g, &s->weights[ATTN_K], r->k[i], r->x[i], r->rows[i]);
+        linear_apply(g, &s->weights[ATTN_V], r->v[i], r->x[i], r->rows[i]);
     }
 }
 
@@ -155,8 +146,7 @@ static void head_grad(const struct engine *g, const struct config *c, struct spa
 
     g->ops.gemm(&p);
     mm(g, NT, L, n, c->dh, 1, d_o, HD, r->v[1] + at, kv, 0, r->d_p, n);
-    g->ops.softmax_grad(&(struct softmax_grad){
-        .d = r->d_p, .p = r->p[1], .ld = n, .rows = L, .cols = n, .threads = g->threads});
+    rows_softmax_grad(g, r->d_p, r->p[1], L, n);
     p.alpha = c->scale;
     p.a = r->d_p;
     p.b = r->q + h * c->dh;

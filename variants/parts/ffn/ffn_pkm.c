@@ -247,9 +247,7 @@ static void add_value(float *to, float by, const struct param *values, ptrdiff_t
         else
             elem_widen(values->elem, part, (const char *)values->narrow + (size_t)row * bytes,
                        first, end);
-#pragma omp simd
-        for (int e = 0; e < end; e++)
-            to[first + e] += by * value[e];
+        add_in_lanes(to + first, by, value, end);
     }
 }
 
@@ -281,12 +279,7 @@ static void pkm_forward(const struct engine *g, const struct config *c, const st
     for (int i = 0; i < rows * k->heads; i++)
         choose(k, w.s + (ptrdiff_t)i * 2 * k->keys, w.index + (ptrdiff_t)i * k->top,
                w.p + (ptrdiff_t)i * k->top);
-    g->ops.softmax(&(struct softmax){.s = w.p,
-                                     .ld = k->top,
-                                     .rows = rows * k->heads,
-                                     .cols = k->top,
-                                     .hi = k->top,
-                                     .threads = g->threads});
+    rows_softmax(g, w.p, rows * k->heads, k->top);
     memcpy(w.taken, w.p, picks * sizeof(float));
     dropout(drop, DROP_HIDDEN, w.taken, picks, g->threads);
     read_values(g, c, &t, &w, y, rows);
@@ -307,21 +300,14 @@ static void values_grad(const struct engine *g, const struct config *c, const st
     for (int i = 0; i < rows; i++)
         for (ptrdiff_t at = i * picks; at < (i + 1) * picks; at++) {
             const float *const value = t->values->data + w->index[at] * D;
-            float sum = 0;
-#pragma omp simd reduction(+ : sum)
-            for (int e = 0; e < c->D; e++)
-                sum += d_y[i * D + e] * value[e];
-            d_p[at] = sum;
+            d_p[at] = dot_in_lanes(d_y + i * D, value, c->D);
         }
 #pragma omp parallel for num_threads(team(g, c, rows))
     for (int first = 0; first < c->D; first += COLUMNS)
         for (ptrdiff_t at = 0; at < rows * picks; at++) {
             const float *const from = d_y + at / picks * D;
             float *const to = t->values->grad + w->index[at] * D;
-            const float by = w->taken[at];
-#pragma omp simd
-            for (int e = first; e < min_int(first + COLUMNS, c->D); e++)
-                to[e] += by * from[e];
+            add_in_lanes(to + first, w->taken[at], from + first, min_int(COLUMNS, c->D - first));
         }
 }
 
@@ -377,12 +363,7 @@ static void pkm_backward(const struct engine *g, const struct config *c, const s
 
     values_grad(g, c, &t, &w, d_p, d_y, rows);
     dropout(drop, DROP_HIDDEN, d_p, (size_t)rows * (size_t)(k->heads * k->top), g->threads);
-    g->ops.softmax_grad(&(struct softmax_grad){.d = d_p,
-                                               .p = w.p,
-                                               .ld = k->top,
-                                               .rows = rows * k->heads,
-                                               .cols = k->top,
-                                               .threads = g->threads});
+    rows_softmax_grad(g, d_p, w.p, rows * k->heads, k->top);
     scores_grad(g, c, &w, d_s, d_p, rows);
     keys_grad(g, c, &t, &w, d_q, d_s, rows);
     if (t.ln)

@@ -190,8 +190,7 @@ static void route(const struct engine *g, const struct config *c, const struct m
 
     if (!moe_by_token(c)) {
         linear_forward(g, of->router, of->router_bias, w->p, x, rows, (struct act){.y = w->p});
-        g->ops.softmax(&(struct softmax){
-            .s = w->p, .ld = n, .rows = rows * groups, .cols = n, .hi = n, .threads = g->threads});
+        rows_softmax(g, w->p, rows * groups, n);
     }
     moe_assign(c, w, rows);
 }
@@ -436,8 +435,7 @@ static void route_grad(const struct engine *g, const struct config *c, const str
 {
     const int groups = moe_groups(c), n = moe_of(c)->experts / groups;
 
-    g->ops.softmax_grad(&(struct softmax_grad){
-        .d = d_p, .p = w->p, .ld = n, .rows = rows * groups, .cols = n, .threads = g->threads});
+    rows_softmax_grad(g, d_p, w->p, rows * groups, n);
     linear_backward(g, of->router, of->router_bias, d_x, d_p, x, rows, 0);
 }
 
