@@ -23,14 +23,9 @@ static double distance(const struct step_call *c, int e, double A)
     return log(A + 1e-6) - (double)c->param[0]->data[e / c->steps->c->dh];
 }
 
-static int team(const struct step_call *c)
-{
-    return team_for(c->g->threads, (double)c->B * c->L * c->out->n);
-}
-
 static void forward(const struct step_call *c)
 {
-#pragma omp parallel for num_threads(team(c))
+#pragma omp parallel for num_threads(step_team(c))
     for (int i = 0; i < c->B * c->L; i++)
         for (int e = 0; e < c->out->n; e++) {
             const double r = distance(c, e, (double)matrix_row(c->in, i)[e]);
@@ -43,7 +38,7 @@ static void backward(const struct step_call *c)
 {
     const int dh = c->steps->c->dh;
 
-#pragma omp parallel for num_threads(team(c))
+#pragma omp parallel for num_threads(step_team(c))
     for (int h = 0; h < c->out->n / dh; h++) {
         double sum = 0;
         for (int i = 0; i < c->B * c->L; i++)

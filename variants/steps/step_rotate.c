@@ -35,14 +35,9 @@ static void turn(const struct step_call *c, const struct matrix *m, bool back)
     }
 }
 
-static int team(const struct step_call *c)
-{
-    return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->in->n);
-}
-
 static void forward(const struct step_call *c)
 {
-#pragma omp parallel for num_threads(team(c))
+#pragma omp parallel for num_threads(step_team(c))
     for (int i = 0; i < c->B * c->L; i++)
         memcpy(matrix_row(&c->out[0], i), matrix_row(&c->in[0], i),
                sizeof(float) * (size_t)c->in->n);
@@ -53,7 +48,7 @@ static void forward(const struct step_call *c)
 static void backward(const struct step_call *c)
 {
     turn(c, &c->d_out[0], true);
-#pragma omp parallel for num_threads(team(c))
+#pragma omp parallel for num_threads(step_team(c))
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const to = matrix_row(&c->d_in[0], i);

@@ -5,11 +5,6 @@
 #include "steps.h"
 #include "variants/backends/conv.h"
 
-static int team(const struct step_call *c)
-{
-    return team_for(c->g->threads, (ptrdiff_t)c->B * c->L * c->in->n);
-}
-
 /* The rows of its input, after those of memory in front of it or those of its state. */
 static struct conv conv_of(const struct step_call *c, int taps, const float *by_tap)
 {
@@ -193,7 +188,7 @@ static void shift_forward(const struct step_call *c)
     const struct conv rows = conv_of(c, 2, NULL);
 
     CHECK(c->in->at);
-#pragma omp parallel for num_threads(team(c))
+#pragma omp parallel for num_threads(step_team(c))
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const x = matrix_row(&c->in[0], i);
         const float *const last = conv_row(&rows, i / c->L, i % c->L - 1);
@@ -207,7 +202,7 @@ static void shift_forward(const struct step_call *c)
 static void shift_backward(const struct step_call *c)
 {
     CHECK(c->d_out[0].at);
-#pragma omp parallel for num_threads(team(c))
+#pragma omp parallel for num_threads(step_team(c))
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const d = matrix_row(&c->d_out[0], i);
         const float *const next = i % c->L + 1 < c->L ? matrix_row(&c->d_out[0], i + 1) : NULL;
