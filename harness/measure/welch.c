@@ -186,47 +186,34 @@ double two_way_sd(const double *x, int k, int m)
     return sqrt(sum / ((k - 1.0) * (m - 1)));
 }
 
-/* q of the largest is its p, and of the k-th smallest p n / k, or that of the one after it. */
-void benjamini_hochberg(double *p, int n, double *work)
+/* Of Holm the smallest counts `asked` times, the next one less, and none less than one before it. Of
+ * Benjamini and Hochberg q of the largest is its p, and of the k-th smallest p n / k, or that of the
+ * one after it. */
+static void correct(double *p, int n, double *work, bool from_smallest)
 {
     int asked = 0;
-    double after = 1;
+    double before = from_smallest ? 0 : 1;
 
     for (int i = 0; i < n; i++) {
         work[i] = p[i];
         asked += !isnan(p[i]);
     }
     for (int k = asked; k > 0; k--) {
-        int most = -1;
+        int at = -1;
         for (int i = 0; i < n; i++)
-            if (!isnan(work[i]) && (most < 0 || work[i] > work[most]))
-                most = i;
-        after = fmin(after, asked * work[most] / k);
-        p[most] = after;
-        work[most] = NAN;
+            if (!isnan(work[i]) &&
+                (at < 0 || (from_smallest ? work[i] < work[at] : work[i] > work[at])))
+                at = i;
+        before = from_smallest ? fmax(before, fmin(1, k * work[at]))
+                               : fmin(before, asked * work[at] / k);
+        p[at] = before;
+        work[at] = NAN;
     }
 }
 
-void holm(double *p, int n, double *work)
-{
-    int asked = 0;
-    double before = 0;
+void benjamini_hochberg(double *p, int n, double *work) { correct(p, n, work, false); }
 
-    for (int i = 0; i < n; i++) {
-        work[i] = p[i];
-        asked += !isnan(p[i]);
-    }
-    /* The smallest counts `asked` times, the next one less, and none less than one before it. */
-    for (int k = asked; k > 0; k--) {
-        int least = -1;
-        for (int i = 0; i < n; i++)
-            if (!isnan(work[i]) && (least < 0 || work[i] < work[least]))
-                least = i;
-        before = fmax(before, fmin(1, k * work[least]));
-        p[least] = before;
-        work[least] = NAN;
-    }
-}
+void holm(double *p, int n, double *work) { correct(p, n, work, true); }
 
 double pooled_sd(const struct group_stats *g, int n)
 {
