@@ -132,27 +132,23 @@ static bool names(const struct look *q, int j)
 /* S [K] from the scores of a query to the gradient of its loss times `scale` by them. */
 static void guide_row(const struct look *q, float *S, double scale)
 {
-    struct range r = {0};
     double most = -INFINITY, sum = 0, along = 0;
     int named = 0;
 
-    while (attn_next_keys(q->a, q->h, 1, q->i, &r))
+    for (struct range r = {0}; attn_next_keys(q->a, q->h, 1, q->i, &r);)
         for (int j = r.from; j < r.to; j++) {
             most = fmax(most, (double)S[j]);
             named += names(q, j);
         }
-    r = (struct range){0};
-    while (attn_next_keys(q->a, q->h, 1, q->i, &r))
+    for (struct range r = {0}; attn_next_keys(q->a, q->h, 1, q->i, &r);)
         for (int j = r.from; j < r.to; j++)
             sum += exp((double)S[j] - most);
-    r = (struct range){0};
-    while (attn_next_keys(q->a, q->h, 1, q->i, &r))
+    for (struct range r = {0}; attn_next_keys(q->a, q->h, 1, q->i, &r);)
         for (int j = r.from; j < r.to; j++) {
             const double p = exp((double)S[j] - most) / sum;
             along += p * 2 * (p - (names(q, j) ? 1.0 / named : 0));
         }
-    r = (struct range){0};
-    while (attn_next_keys(q->a, q->h, 1, q->i, &r))
+    for (struct range r = {0}; attn_next_keys(q->a, q->h, 1, q->i, &r);)
         for (int j = r.from; j < r.to; j++) {
             const double p = exp((double)S[j] - most) / sum;
             const double d = 2 * (p - (names(q, j) ? 1.0 / named : 0));
