@@ -356,7 +356,6 @@ static double flop_of(const struct judge *j, const struct trial *t)
     }
 }
 
-/* After timing: new numbers at the same addresses. */
 /* What has to be read: operands of every kind of call. */
 static double bytes_of(const struct judge *j, const struct trial *t)
 {
@@ -374,6 +373,7 @@ static double bytes_of(const struct judge *j, const struct trial *t)
     }
 }
 
+/* After timing: new numbers at the same addresses. */
 static void check_renewed(struct judge *j, struct trial *t, float *const *out)
 {
     float *const first = need_room(t->out[0].n, sizeof(*first));

@@ -7,16 +7,6 @@
 enum { HEADS = 3 };
 enum { NORM_MODES = 48, NORM_CASES = NORM_MODES * NORM_OP_KINDS * OP_SIZES };
 
-/* An adaptive weight, of centred kinds without heads. */
-static const float ADA_C = 1.5f, ADA_K = 0.1f;
-
-static void adapt(struct norm *o)
-{
-    o->weight = o->bias = NULL;
-    o->ada_c = ADA_C;
-    o->ada_k = ADA_K;
-}
-
 /* Hostile rows: equal elements, all zero, shorter than eps (divisors near zero); and a NaN, which
  * affects its whole row. */
 static void hostile_rows(float *x, int rows, int n)
@@ -30,37 +20,48 @@ static void hostile_rows(float *x, int rows, int n)
         }
 }
 
+static size_t norm_weights(const struct norm *o) { return (size_t)o->n * (o->heads ? HEADS : 1); }
+
+/* Operands of one kind and size, but for a bias and what is added; returns x, of that mean. Heads,
+ * and an adaptive weight of centred kinds, are for kinds that can have them. */
+static float *norm_operands(struct trial *t, int kind, const int size[2], float mean, bool by_head,
+                            bool adaptive)
+{
+    set_size(t, size);
+    t->kind = kind == NORM_UNBIASED && t->n == 1 ? NORM_LAYER : kind; /* undefined */
+    const bool ada = adaptive && norm_centred((enum norm_kind)t->kind);
+    float *const x = operand(t, t->size, "x", mean, 1);
+
+    t->a.norm = (struct norm){.kind = (enum norm_kind)t->kind,
+                              .x = x,
+                              .rows = t->rows,
+                              .n = t->n,
+                              .heads = by_head && t->kind != NORM_SCALE ? HEADS : 0,
+                              .eps = 1e-5f,
+                              .ada_c = ada ? 1.5f : 0,
+                              .ada_k = ada ? 0.1f : 0};
+    if (!ada)
+        t->a.norm.weight = operand(t, norm_weights(&t->a.norm), "weight", 1, 0.5f);
+    return x;
+}
+
 static void norm_make(struct trial *t, int at)
 {
     static const float means[] = {0, 30, 1e4f, 0}; /* the last hostile */
     const bool large = at >= NORM_CASES;
     const int mode = large ? 0 : pick(&at, NORM_MODES), rows_of = mode / 4 % 4;
+    const int kind = large ? NORM_LAYER : pick(&at, NORM_OP_KINDS);
+    float *const x = norm_operands(t, kind, large ? op_square : op_sizes[at], means[rows_of],
+                                   mode & 16, mode & 32);
+    struct norm *const o = &t->a.norm;
 
-    t->kind = large ? NORM_LAYER : pick(&at, NORM_OP_KINDS);
-    set_size(t, large ? op_square : op_sizes[at]);
-    if (t->kind == NORM_UNBIASED && t->n == 1) /* undefined */
-        t->kind = NORM_LAYER;
     t->over = mode & 2;
-    const bool centred = norm_centred((enum norm_kind)t->kind);
-    const bool adaptive = mode & 32 && centred;
-    const int heads = mode & 16 && t->kind != NORM_SCALE ? HEADS : 0;
-    const size_t weights = (size_t)t->n * (heads ? HEADS : 1);
-    float *x = operand(t, t->size, "x", means[rows_of], 1);
-    float *bias = operand(t, weights, "bias", 0, 1);
-    const bool biased = heads ? mode != 16 : centred;
     if (rows_of == 3 && t->n <= 130) /* the bound does not count the roundings of longer sums */
         hostile_rows(x, t->rows, t->n);
-    t->a.norm = (struct norm){.kind = (enum norm_kind)t->kind,
-                              .x = x,
-                              .add = mode & 1 ? operand(t, t->size, "add", 0, 1) : NULL,
-                              .weight = operand(t, weights, "weight", 1, 0.5f),
-                              .bias = biased ? bias : NULL,
-                              .rows = t->rows,
-                              .n = t->n,
-                              .heads = heads,
-                              .eps = 1e-5f};
-    if (adaptive)
-        adapt(&t->a.norm);
+    if (mode & 1)
+        o->add = operand(t, t->size, "add", 0, 1);
+    if (o->weight && (o->heads ? mode != 16 : norm_centred(o->kind)))
+        o->bias = operand(t, norm_weights(o), "bias", 0, 1);
     output(t, "y", t->size, x);
     snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, mode %d", t->kind, t->rows, t->n, mode);
 }
@@ -85,48 +86,31 @@ enum { NORM_GRAD_MODES = 6, NORM_GRAD_CASES = NORM_GRAD_MODES * NORM_OP_KINDS * 
 static void norm_grad_make(struct trial *t, int at)
 {
     const bool large = at >= NORM_GRAD_CASES;
-    const int mode = large ? 0 : pick(&at, NORM_GRAD_MODES), over = mode & 1;
+    const int mode = large ? 0 : pick(&at, NORM_GRAD_MODES);
+    const int kind = large ? NORM_LAYER : pick(&at, NORM_OP_KINDS);
 
-    t->kind = large ? NORM_LAYER : pick(&at, NORM_OP_KINDS);
-    set_size(t, large ? op_square : op_grad_sizes[at]);
-    if (t->kind == NORM_UNBIASED && t->n == 1) /* undefined */
-        t->kind = NORM_LAYER;
-    t->over = over;
-    const bool centred = norm_centred((enum norm_kind)t->kind);
-    const int heads = mode & 2 && t->kind != NORM_SCALE ? HEADS : 0;
-    const bool adaptive = mode & 4 && centred;
-    const size_t n = (size_t)t->n * (heads ? HEADS : 1);
-    float *x = operand(t, t->size, "x", 1, 1), *weight = operand(t, n, "weight", 1, 0.5f);
+    norm_operands(t, kind, large ? op_square : op_grad_sizes[at], 1, mode & 2, mode & 4);
+    const struct norm *const o = &t->a.norm;
     float *d_y = operand(t, t->size, "d_y", 0, 1);
-    t->a.norm = (struct norm){.kind = (enum norm_kind)t->kind,
-                              .x = x,
-                              .weight = weight,
-                              .rows = t->rows,
-                              .n = t->n,
-                              .heads = heads,
-                              .eps = 1e-5f};
-    t->a.norm_grad = (struct norm_grad){.kind = (enum norm_kind)t->kind,
+    t->over = mode & 1;
+    t->a.norm_grad = (struct norm_grad){.kind = o->kind,
                                         .d_y = d_y,
-                                        .x = x,
-                                        .weight = weight,
+                                        .x = o->x,
+                                        .weight = o->weight,
                                         .stats = scratch(t, NORM_STATS * (size_t)t->rows),
                                         .rows = t->rows,
                                         .n = t->n,
-                                        .heads = heads,
-                                        .eps = 1e-5f};
+                                        .heads = o->heads,
+                                        .eps = o->eps,
+                                        .ada_c = o->ada_c,
+                                        .ada_k = o->ada_k};
     output(t, "d_x", t->size, d_y);
-    if (adaptive) {
-        adapt(&t->a.norm);
-        t->a.norm_grad.weight = NULL;
-        t->a.norm_grad.ada_c = ADA_C;
-        t->a.norm_grad.ada_k = ADA_K;
-    }
-    if (!adaptive)
-        output_sums(t, "d_weight", t->kind == NORM_SCALE ? 1 : n);
-    if (!adaptive && (centred || heads))
-        output_sums(t, "d_bias", n);
-    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, %d heads%s", t->kind, t->rows, t->n, heads,
-             over ? ", in place" : "");
+    if (o->weight)
+        output_sums(t, "d_weight", t->kind == NORM_SCALE ? 1 : norm_weights(o));
+    if (o->weight && (norm_centred(o->kind) || o->heads))
+        output_sums(t, "d_bias", norm_weights(o));
+    snprintf(t->name, sizeof(t->name), "kind %d, %dx%d, %d heads%s", t->kind, t->rows, t->n,
+             o->heads, t->over ? ", in place" : "");
 }
 
 RUN(norm_grad, norm_grad, o.d_x = out[0], o.d_y = t->in_place ? out[0] : o.d_y,
