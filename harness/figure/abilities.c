@@ -79,10 +79,6 @@ void study_abilities(struct plot *p, const struct plot_data *d)
         if (!drawn)
             add_panel(p, &v, v.v[i].row->size);
     }
-    if (p->n == 0)
-        snprintf(p->why, sizeof(p->why),
-                 "the folder has no study of a generated text with answers, or of tasks");
-    else if (left_out > 0)
-        snprintf(p->why, sizeof(p->why), "not drawn, because seeds have no score: %d", left_out);
+    plot_say_left_out(p, left_out, "seeds have no score");
     study_verdicts_free(&v);
 }

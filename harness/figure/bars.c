@@ -91,10 +91,7 @@ void memory_parts(struct plot *p, const struct plot_data *d)
         text_join(label, sizeof(label), " ", text);
         add_bar(p, m, row, bars[row]++, label);
     }
-    if (p->n == 0)
-        snprintf(p->why, sizeof(p->why), "memory.csv has no row with bytes");
-    else
-        plot_say_beyond(p, p->rows.n - PANELS_MAX, "shape");
+    plot_say_beyond(p, p->rows.n - PANELS_MAX, "shape");
     free(k.row);
 }
 
@@ -176,14 +173,11 @@ void backend_bars(struct plot *p, const struct plot_data *d)
                 strcmp(place[i].group, place[b].group) == 0)
                 add_backend(p, &groups, &place[i], k.row[i], reference);
     }
-    if (p->series.n < 2) {
+    if (k.n == 0)
+        text_put(p->why, sizeof(p->why), "latency.csv has no row with a time");
+    if (p->series.n < 2)
         p->n = 0;
-        snprintf(p->why, sizeof(p->why),
-                 k.n == 0 ? "latency.csv has no row with a time"
-                          : "latency.csv has no two backends of one shape, one of them the base");
-    } else {
-        plot_say_beyond(p, p->rows.n - PANELS_MAX, "shape");
-    }
+    plot_say_beyond(p, p->rows.n - PANELS_MAX, "shape");
     plot_wrap(p, groups.n > GROUPS_ABREAST ? 1 : PANELS_ABREAST);
     free(groups.v);
     free(place);

@@ -147,7 +147,4 @@ void change_intervals(struct plot *p, const struct plot_data *d)
     }
     if (at > CHANGES_MAX)
         snprintf(p->why, sizeof(p->why), "%d more comparisons are not drawn", at - CHANGES_MAX);
-    if (p->n == 0)
-        snprintf(p->why, sizeof(p->why),
-                 "the folder has no table of compare or gate with times (--format csv)");
 }

@@ -161,8 +161,7 @@ static enum status study_curves(struct plot *p, const struct plot_data *d,
                 (struct place){.panel = study_panel(p, &r[i]), .series = study_series(p, &r[i])},
                 e);
     add_lines(p, &all);
-    if (p->n > 0 && left_out > 0)
-        snprintf(p->why, sizeof(p->why), "not drawn, because seeds have no score: %d", left_out);
+    plot_say_left_out(p, left_out, "seeds have no score");
     free(all.v);
     return st;
 }
@@ -198,8 +197,7 @@ static enum status add_study(struct plot *p, const struct plot_data *d, struct e
 
     name_loss(p, study_unit(d));
     study_verdicts_free(&v);
-    if (st == OK && p->n > 0)
-        plot_wrap(p, PANELS_ABREAST);
+    plot_wrap(p, PANELS_ABREAST);
     return st;
 }
 
@@ -243,16 +241,10 @@ static void add_trainings(struct plot *p, const struct plot_data *d)
 
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e)
 {
-    const bool study = d->n_train == 0 && d->table[TABLE_STUDY].n > 0;
-    const enum status st = study ? add_study(p, d, e) : OK;
-
-    if (!study)
-        add_trainings(p, d);
-    if (p->n == 0)
-        snprintf(p->why, sizeof(p->why),
-                 "the folder has no curve of a training run (*.%s, or those of a study in jobs/)",
-                 tables[TABLE_TRAIN].file);
-    return st;
+    if (d->n_train == 0 && d->table[TABLE_STUDY].n > 0)
+        return add_study(p, d, e);
+    add_trainings(p, d);
+    return OK;
 }
 
 /* ---- returns ------------------------------------------------------------------------------ */
@@ -298,11 +290,6 @@ enum status study_returns(struct plot *p, const struct plot_data *d, struct err 
         if (study_is_followed(&r[i], &v, true) && study_panel(p, &r[i]) == bounded)
             add_bounds(p, bounded++, &r[i]);
     study_verdicts_free(&v);
-    if (p->n == 0)
-        snprintf(p->why, sizeof(p->why),
-                 "the folder has no study of tasks with its trainings (jobs/*.%s)",
-                 tables[TABLE_TRAIN].file);
-    if (st == OK && p->n > 0)
-        plot_wrap(p, PANELS_ABREAST);
+    plot_wrap(p, PANELS_ABREAST);
     return st;
 }

@@ -21,6 +21,7 @@ const struct figure figures[] = {
                 "interval; where most samples were preempted, CPU time, with the interval of the "
                 "ratio to the first. Marks on a logarithmic axis where bars would not fit.",
      .table = TABLE_LATENCY,
+     .nothing = "latency.csv has no two variants of one shape",
      .fill = variant_bars},
     {.name = "latency-seq",
      .title = "Latency against sequence length",
@@ -54,11 +55,13 @@ const struct figure figures[] = {
                 "its 95 % interval: shows a drift, two levels or outliers. Preempted samples are "
                 "left out of the median while enough others remain.",
      .folded = true,
+     .nothing = "no row of latency.csv has samples",
      .fill = sample_strips},
     {.name = "memory-parts",
      .table = TABLE_MEMORY,
      .title = "Memory by part",
      .caption = "Bytes of the arena, exact, at the largest shape of each workload.",
+     .nothing = "memory.csv has no row with bytes",
      .fill = memory_parts},
     {.name = "roofline",
      .title = "Roofline",
@@ -110,10 +113,12 @@ const struct figure figures[] = {
      .title = "Backends, time relative to the base",
      .caption = "Below 1 is faster than the base. Whiskers combine both 95 % intervals as if they "
                 "were independent; bench compare, which pairs the samples, is sharper.",
+     .nothing = "latency.csv has no two backends of one shape, one of them the base",
      .fill = backend_bars},
     {.name = "changes",
      .title = "Changes with their 95 % intervals",
      .caption = "Left of one is faster. Grey: what counts as the same.",
+     .nothing = "the folder has no table of compare or gate with times (--format csv)",
      .fill = change_intervals},
     {.name = "study",
      .title = "Quality against time, differences from the baseline or the control",
@@ -122,6 +127,8 @@ const struct figure figures[] = {
                 "% intervals (Welch). Lower and further left is better. Grey: one seed standard "
                 "deviation of baselines.",
      .table = TABLE_STUDY,
+     .nothing = "the folder has no study whose contenders have three seeds, each with a score, "
+                "and what they are compared with",
      .fill = study_differences},
     {.name = "budgets",
      .title = "Loss after each budget",
@@ -129,6 +136,7 @@ const struct figure figures[] = {
                 "each the end of a training, with 95 % intervals. Lower is better. Lines that "
                 "cross say that one budget does not foretell another.",
      .table = TABLE_STUDY,
+     .nothing = "the folder has no study with budgets",
      .fill = study_over_budgets},
     {.name = "quality",
      .title = "Quality against time and state",
@@ -138,6 +146,7 @@ const struct figure figures[] = {
          "(variants that run their context again keep none). Lower and further left is better. "
          "Ringed: no other point is better in both; with many points the others have no names.",
      .table = TABLE_LATENCY,
+     .nothing = "the folder has no study of texts beside times of its variants",
      .fill = quality_costs,
      .more = quality_front},
     {.name = "abilities",
@@ -148,6 +157,7 @@ const struct figure figures[] = {
          "the best policy. The mean over seeds, with the least and the most below. Reached: within "
          "2 % of the floor's perplexity; of a task, by all seeds, nine tenths of the way.",
      .table = TABLE_STUDY,
+     .nothing = "the folder has no study of a generated text with answers, or of tasks",
      .fill = study_abilities},
     {.name = "returns",
      .title = "Returns of tasks while they are learnt",
@@ -155,6 +165,7 @@ const struct figure figures[] = {
                 "mean over the seeds of each contender at its best rate, in a band from the least "
                 "to the most of them. Dotted: the best policy; dashed: actions at random.",
      .table = TABLE_STUDY,
+     .nothing = "the folder has no study of tasks with its trainings (jobs/*.train.csv)",
      .follow = study_returns},
     {.name = "training",
      .title = "Training",
@@ -163,6 +174,8 @@ const struct figure figures[] = {
                 "the validation text, where it is generated. Of a study the mean over the seeds of "
                 "each contender, with the least and the most of them. Losses of the first steps "
                 "may lie above the figure.",
+     .nothing =
+         "the folder has no curve of a training run (*.train.csv, or those of a study in jobs/)",
      .follow = training_curves},
     {.name = "eval-speed",
      .title = "Time per predicted token",

@@ -130,7 +130,7 @@ struct figure {
     const char *x, *y, *low, *high, *z, *label; /* columns; NULL = empty */
     unsigned facet, series; /* roles that tell panels apart, and series of one variant */
     int need;               /* a row of panels must have so many different x */
-    const char *nothing;    /* the reason if there are no points */
+    const char *nothing;    /* the reason if there are no points, unless a function says another */
     const char *counted;    /* what x counts, for the reason if a row of panels is not shown */
     bool slopes;            /* z becomes the exponent of y over x */
     bool several;           /* of several runs: drawn only if it is asked for */
@@ -187,8 +187,10 @@ void plot_time(struct plot_point *p, const struct latency_row *row);
 /* Index of a name, which is added if new. */
 int plot_name(struct plot_names *names, const char *text, int style);
 
-/* The remark that so many shapes or cases have no room; none for 0. */
+/* The remark that so many shapes or cases have no room; that so many series are not drawn, and why.
+ * None for 0, and without points. */
 void plot_say_beyond(struct plot *p, int n, const char *what);
+void plot_say_left_out(struct plot *p, int n, const char *why);
 
 /* One column of panels in place of one a backend: a series is then of a variant and a backend, or
  * of a backend alone if there is only one series. */

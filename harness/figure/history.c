@@ -106,8 +106,7 @@ static void draw_cases(struct plot *p, const struct cases *c, const struct picke
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why), "no case with a time is in two of the runs%s",
                  held_otherwise(c));
-    else
-        plot_say_beyond(p, beyond, "case");
+    plot_say_beyond(p, beyond, "case");
 }
 
 /* ---- all runs ------------------------------------------------------------------------------ */

@@ -24,9 +24,15 @@ void plot_time(struct plot_point *p, const struct latency_row *row)
 
 void plot_say_beyond(struct plot *p, int n, const char *what)
 {
-    if (n > 0)
+    if (p->n > 0 && n > 0)
         snprintf(p->why, sizeof(p->why), "%d more %s%s not drawn  -> select %ss with --filter", n,
                  what, n == 1 ? " is" : "s are", what);
+}
+
+void plot_say_left_out(struct plot *p, int n, const char *why)
+{
+    if (p->n > 0 && n > 0)
+        snprintf(p->why, sizeof(p->why), "not drawn, because %s: %d", why, n);
 }
 
 void plot_free(struct plot *p)
@@ -215,10 +221,7 @@ static void pick(struct plot *p, const struct plot_data *d)
     if (p->series.n == 1 && p->columns.n > 1)
         plot_join_backends(p);
     name_points(p);
-    if (p->n > 0)
-        drop_rows(p);
-    else
-        snprintf(p->why, sizeof(p->why), "%s", f->nothing);
+    drop_rows(p);
 }
 
 /* ---- order -------------------------------------------------------------------------------- */
@@ -321,6 +324,8 @@ enum status plot_make(struct plot *p, const struct figure *f, const struct plot_
         f->fill(p, d);
     else
         pick(p, d);
+    if (p->n == 0 && !p->why[0])
+        text_put(p->why, sizeof(p->why), f->nothing);
     if (f->more)
         f->more(p, d);
     sort_points(p);

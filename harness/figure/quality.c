@@ -125,11 +125,7 @@ void quality_costs(struct plot *p, const struct plot_data *d)
         if (strcmp(workloads.v[w].text, workload_name[WORK_DECODE]) == 0)
             add_panel(p, d, &all, workloads.v[w].text, true);
     snprintf(p->y_title, sizeof(p->y_title), "test loss (bits per %.60s)", study_unit(d));
-    if (p->n == 0)
-        snprintf(p->why, sizeof(p->why),
-                 "the folder has no study of texts beside times of its variants");
-    else
-        plot_wrap(p, PANELS_ABREAST);
+    plot_wrap(p, PANELS_ABREAST);
     free(workloads.v);
     study_verdicts_free(&all);
 }

@@ -73,9 +73,7 @@ void sample_strips(struct plot *p, const struct plot_data *d)
         qsort(k.row, (size_t)k.n, sizeof(*k.row), by_spread);
     for (; at < k.n && p->rows.n < PANELS_MAX && all.n > 0; at++)
         add_case(p, &k, at, &all);
-    if (p->n == 0 && !p->why[0])
-        snprintf(p->why, sizeof(p->why), "no row of latency.csv has samples");
-    else if (at < k.n && p->n > 0)
+    if (at < k.n && p->n > 0)
         snprintf(p->why, sizeof(p->why),
                  "the %d cases with the widest intervals of %d are drawn  -> select others with "
                  "--filter",

@@ -69,15 +69,8 @@ void study_differences(struct plot *p, const struct plot_data *d)
     }
     if (drawn == 0) /* baselines alone */
         p->n = 0;
-    if (p->n == 0)
-        snprintf(p->why, sizeof(p->why),
-                 "the folder has no study whose contenders have three seeds, each with a score, "
-                 "and what they are compared with");
-    else if (left_out > 0)
-        snprintf(p->why, sizeof(p->why), "not drawn, because not tested or not timed: %d",
-                 left_out);
-    if (p->n > 0)
-        plot_wrap(p, PANELS_ABREAST);
+    plot_say_left_out(p, left_out, "not tested or not timed");
+    plot_wrap(p, PANELS_ABREAST);
     study_verdicts_free(&v);
 }
 
@@ -108,11 +101,7 @@ void study_over_budgets(struct plot *p, const struct plot_data *d)
         plot_add(p, &a);
     }
     snprintf(p->y_title, sizeof(p->y_title), "test loss (nats per %.60s)", study_unit(d));
-    if (p->n == 0)
-        snprintf(p->why, sizeof(p->why), "the folder has no study with budgets");
-    else if (left_out > 0)
-        snprintf(p->why, sizeof(p->why), "not drawn, because seeds have no score: %d", left_out);
-    if (p->n > 0)
-        plot_wrap(p, PANELS_ABREAST);
+    plot_say_left_out(p, left_out, "seeds have no score");
+    plot_wrap(p, PANELS_ABREAST);
     study_verdicts_free(&v);
 }

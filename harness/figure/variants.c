@@ -141,10 +141,7 @@ void variant_bars(struct plot *p, const struct plot_data *d)
         snprintf(p->why, sizeof(p->why),
                  "latency.csv has %d shapes, %d have room  -> select shapes with --filter", shapes,
                  PANELS_MAX);
-    else if (p->n == 0)
-        snprintf(p->why, sizeof(p->why), "latency.csv has no two variants of one shape");
-    if (p->n > 0)
-        plot_wrap(p, most_bars(p) <= BARS_ABREAST ? 2 : 1);
+    plot_wrap(p, most_bars(p) <= BARS_ABREAST ? 2 : 1);
     rankings_free(&all);
     plot_run_close(&run);
     free(k.row);
