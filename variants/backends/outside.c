@@ -59,9 +59,16 @@ static struct bk_team team_of(int threads)
     return (struct bk_team){sizeof(struct bk_team), threads, team_run};
 }
 
-static const char *refusal(bool has, enum bk_function f, const void *call)
+bool outside_has(int function)
 {
-    if (!has)
+    return (const bool[BK_FUNCTIONS]){now.k.linear, now.k.attention_forward,
+                                      now.k.attention_backward, now.k.recurrence_forward,
+                                      now.k.recurrence_backward}[function];
+}
+
+static const char *refusal(enum bk_function f, const void *call)
+{
+    if (!outside_has(f))
         return "the kernel has no such function";
     return now.k.why ? now.k.why(now.own, f, call) : NULL;
 }
@@ -97,7 +104,7 @@ static bool linear(const struct gemm *p, const float *bias)
     if (p->ta || !p->tb || p->alpha != 1 || p->beta != 0 || p->rounds || p->quantises ||
         (narrow && p->elem != ELEM_BF16) || omp_in_parallel() || p->lda < p->k || p->ldb < p->k)
         return false;
-    if (refusal(true, BK_LINEAR, &l))
+    if (refusal(BK_LINEAR, &l))
         return false;
     now.k.linear(now.own, &team, &l);
     called(BK_LINEAR);
@@ -168,9 +175,9 @@ static bool takes(const struct attn *a, bool backward, const char **why)
     if (!attn_supports(a, ~(unsigned)(TERM_BF16 | TERM_Q8 | TERM_ROUNDED | TERM_WEIGH), why))
         return false;
     const struct ba_attention call = attention_of(a);
-    *why = refusal(now.k.attention_forward, BK_ATTENTION_FORWARD, &call);
+    *why = refusal(BK_ATTENTION_FORWARD, &call);
     if (!*why && backward)
-        *why = refusal(now.k.attention_backward, BK_ATTENTION_BACKWARD, &call);
+        *why = refusal(BK_ATTENTION_BACKWARD, &call);
     return !*why;
 }
 
@@ -250,9 +257,8 @@ static struct ba_recurrence recurrence_of(const struct recur *x)
 static bool takes_recurrence(const struct recur *r, bool back)
 {
     const struct ba_recurrence call = recurrence_of(r);
-    const bool has = back ? now.k.recurrence_backward != NULL : now.k.recurrence_forward != NULL;
 
-    return !r->bf16 && !refusal(has, back ? BK_RECURRENCE_BACKWARD : BK_RECURRENCE_FORWARD, &call);
+    return !r->bf16 && !refusal(back ? BK_RECURRENCE_BACKWARD : BK_RECURRENCE_FORWARD, &call);
 }
 
 static size_t recurrence_need(const struct recur *r, int threads, bool back) { return 0; }

@@ -30,8 +30,9 @@ struct bk_kernel;
 typedef void outside_start(const char *command, int threads, struct bk_kernel *k, char note[64]);
 void outside_processes(outside_start *start);
 
-/* What is open in this process: name@version, and calls of a function so far (enum bk_function). */
+/* What is open in this process: name@version, its functions (enum bk_function), and their calls so far. */
 const char *outside_name(void);
+bool outside_has(int function);
 long outside_calls(int function);
 
 /* What the kernel has changed of this process's state since it was opened, and has to restore, such as
