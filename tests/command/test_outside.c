@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * Kernels from files (docs/kernels.md): fair ones are measured, others cost their own rows and no others. */
-#include "tests/support/program.h"
+#include "tests/judge/compiled.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 
 TestSuite(outside, .init = folder_make, .fini = folder_remove, .timeout = 900);
 
-/* Compile kernels of tests/judge under their names: fast, as a judge calls them for seconds. */
+/* Kernels of tests/judge under their names. */
 static void compile(const char *names)
 {
-    need_programs("cc");
-    must_shell("for b in %s; do cc -O3 -fno-math-errno -fno-trapping-math -fno-signed-zeros "
-               "-fassociative-math -w -shared -fPIC -DBAD=$b -I\"$SRC\"/variants/backends/library "
-               "\"$SRC\"/tests/judge/kernels.inc.c -o $b.so -lm || exit; done",
-               names);
+    compile_judged("kernels", "all.so -shared -fPIC");
+    must_shell("for b in %s; do ln all.so $b.so || exit; done", names);
 }
 
 Test(outside, whole_sweep)
@@ -88,10 +85,9 @@ Test(outside, refused)
 Test(outside, every_function)
 {
     SKIP_SANITIZED("the library is of builds for users");
-    need_programs("cc");
-    must_shell("at=$(dirname \"$BENCH\"); cc -O2 -w -shared -fPIC "
-               "-I\"$SRC\"/variants/backends/library \"$SRC\"/tests/judge/library.inc.c -o "
-               "library.so \"$at\"/libbenchattn.so.1 -Wl,-rpath,\"$at\"");
+    compile_judged("library",
+                   "library.so -shared -fPIC \"$(dirname \"$BENCH\")\"/libbenchattn.so.1 "
+                   "-Wl,-rpath,\"$(dirname \"$BENCH\")\"");
     struct ran r = must_bench("judge ./library.so --format csv");
     HAS(r.out.data,
         "attention 200 cases, 0 refused; attention backward 200 cases, 0 refused; "
@@ -139,12 +135,14 @@ Test(outside, traps)
     };
 
     SKIP_SANITIZED("sanitizers catch what kernels do");
-    struct ran three = {0};
+    struct ran r = {0}, three = {0};
+    compile("");
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-        if (i == 0 || strcmp(want[i].kernel, want[i - 1].kernel) != 0)
-            compile(want[i].kernel);
-        struct ran r =
-            bench_exits(want[i].code, NULL, "judge ./%s.so --seed 3 --format csv", want[i].kernel);
+        if (i == 0 || strcmp(want[i].kernel, want[i - 1].kernel) != 0) {
+            must_shell("ln all.so %s.so", want[i].kernel);
+            r = bench_exits(want[i].code, NULL, "judge ./%s.so --seed 3 --format csv",
+                            want[i].kernel);
+        }
         HAS(r.out.data, want[i].row, want[i].evidence);
         three = i ? three : r;
     }

@@ -2,7 +2,7 @@
  *
  * Kernels that are processes (docs/kernels.md): measured and judged as those from files, by a small one in C
  * and, where there are packages for it, by those in Python. */
-#include "tests/support/program.h"
+#include "tests/judge/compiled.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 
@@ -10,12 +10,7 @@
 
 TestSuite(outside_process, .init = folder_make, .fini = folder_remove, .timeout = 900);
 
-static void compile(void)
-{
-    need_programs("cc");
-    must_shell("cc -O1 -w -I\"$SRC\"/variants/backends/library \"$SRC\"/tests/judge/process.inc.c "
-               "-o process -lm");
-}
+static void compile(void) { compile_judged("process", "process"); }
 
 /* Does the process end whose number the file has? */
 static bool ends(const char *file)
@@ -142,9 +137,7 @@ Test(outside_process, ends_with_bench)
 Test(outside_process, hangs)
 {
     SKIP_SANITIZED("sanitizers catch what kernels do");
-    need_programs("cc");
-    must_shell("cc -O1 -w -shared -fPIC -DBAD=hangs -I\"$SRC\"/variants/backends/library "
-               "\"$SRC\"/tests/judge/kernels.inc.c -o hangs.so -lm");
+    compile_judged("kernels", "hangs.so -shared -fPIC");
     struct ran r =
         must_shell("{ \"$BENCH\" judge ./hangs.so --format csv; echo \"exit $?\"; } & "
                    "\"$BENCH\" -V vanilla -w attn --seq 9 --mem 0 " TINY

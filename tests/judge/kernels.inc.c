@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kernels that misbehave, each in its way, on top of the naive one: cc -DBAD=stale makes one. */
+ * Kernels that misbehave, each in its way, on top of the naive one: a copy of the library named stale.so is
+ * the one that is stale. */
 #define _GNU_SOURCE
 #define bench_kernel naive_kernel
 #include "../../contrib/kernels/naive.c"
 #undef bench_kernel
 
+#include <dlfcn.h>
 #include <fenv.h>
 #include <locale.h>
 #include <pthread.h>
@@ -21,15 +23,15 @@ typedef const struct bk_team threads;
 static int large(attention *a) { return a->L >= 200; }
 static size_t out_bytes(attention *a) { return sizeof(float) * a->B * a->o_at.batch; }
 
-static void fair(threads *t, attention *a) { forward(NULL, t, a); }
+void fair(threads *t, attention *a) { forward(NULL, t, a); }
 
-static void wrong(threads *t, attention *a) /* at one size */
+void wrong(threads *t, attention *a) /* at one size */
 {
     forward(NULL, t, a);
     if (a->L == 37)
         a->o[0] += 0.01f;
 }
-static void stale(threads *t, attention *a) /* of one address and shape */
+void stale(threads *t, attention *a) /* of one address and shape */
 {
     static const float *q;
     static float *kept;
@@ -42,34 +44,34 @@ static void stale(threads *t, attention *a) /* of one address and shape */
     kept = realloc(kept, out_bytes(a));
     memcpy(kept, a->o, out_bytes(a));
 }
-static void incomplete(threads *t, attention *a) /* without the last row */
+void incomplete(threads *t, attention *a) /* without the last row */
 {
     float *const row = a->o + (a->B - 1) * a->o_at.batch + (a->L - 1) * a->o_at.row, before = *row;
     forward(NULL, t, a);
     *row = before;
 }
-static void outside_before(threads *t, attention *a)
+void outside_before(threads *t, attention *a)
 {
     forward(NULL, t, a);
     a->o[-1] = 0;
 }
-static void outside_after(threads *t, attention *a)
+void outside_after(threads *t, attention *a)
 {
     forward(NULL, t, a);
     a->o[out_bytes(a) / sizeof(float) + 40] = 0;
 }
-static void outside_between(threads *t, attention *a) /* in the gap of rows */
+void outside_between(threads *t, attention *a) /* in the gap of rows */
 {
     forward(NULL, t, a);
     if (a->o_at.row > a->H * (a->dv ? a->dv : a->dh))
         a->o[a->o_at.row - 1] = 0;
 }
-static void outside_operand(threads *t, attention *a)
+void outside_operand(threads *t, attention *a)
 {
     forward(NULL, t, a);
     ((float *)a->v)[0] = 0;
 }
-static void defers(threads *t, attention *a) /* knows a call by some of its numbers */
+void defers(threads *t, attention *a) /* knows a call by some of its numbers */
 {
     static float kept[3], *o;
     const float now[3] = {a->q[0], a->q[a->q_at.row - 1], a->v[0]};
@@ -85,7 +87,7 @@ static void *spin(void *arg)
         ;
     return arg;
 }
-static void spins(threads *t, attention *a)
+void spins(threads *t, attention *a)
 {
     static pthread_t thread;
     forward(NULL, t, a);
@@ -97,19 +99,19 @@ static void *nap(void *arg)
     pause();
     return arg;
 }
-static void more_threads(threads *t, attention *a)
+void more_threads(threads *t, attention *a)
 {
     static pthread_t thread;
     forward(NULL, t, a);
     if (!thread)
         pthread_create(&thread, NULL, nap, NULL);
 }
-static void rounds(threads *t, attention *a)
+void rounds(threads *t, attention *a)
 {
     forward(NULL, t, a);
     fesetround(FE_UPWARD);
 }
-static void flushes(threads *t, attention *a) /* denormals */
+void flushes(threads *t, attention *a) /* denormals */
 {
     forward(NULL, t, a);
 #ifdef __SSE__
@@ -118,24 +120,24 @@ static void flushes(threads *t, attention *a) /* denormals */
     rounds(t, a);
 #endif
 }
-static void masks_signals(threads *t, attention *a)
+void masks_signals(threads *t, attention *a)
 {
     sigset_t all;
     forward(NULL, t, a);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
 }
-static void locale(threads *t, attention *a)
+void locale(threads *t, attention *a)
 {
     forward(NULL, t, a);
     setlocale(LC_ALL, "C.UTF-8");
 }
-static void enables_traps(threads *t, attention *a) /* of exceptions */
+void enables_traps(threads *t, attention *a) /* of exceptions */
 {
     forward(NULL, t, a);
     feenableexcept(FE_DIVBYZERO);
 }
-static void moves(threads *t, attention *a) /* to another CPU */
+void moves(threads *t, attention *a) /* to another CPU */
 {
     static int done;
     cpu_set_t cpus;
@@ -148,18 +150,18 @@ static void moves(threads *t, attention *a) /* to another CPU */
     CPU_SET(other, &cpus);
     sched_setaffinity(0, sizeof(cpus), &cpus);
 }
-static void outside_far(threads *t, attention *a) /* before the words beside the array */
+void outside_far(threads *t, attention *a) /* before the words beside the array */
 {
     forward(NULL, t, a);
     if (((size_t)a->o & 4095) > 256 && ((size_t)(a->o + a->B * a->o_at.batch) & 4095) == 0)
         a->o[-40] = 0;
 }
-static void forks(threads *t, attention *a)
+void forks(threads *t, attention *a)
 {
     fork();
     forward(NULL, t, a);
 }
-static void leaves_process(threads *t, attention *a)
+void leaves_process(threads *t, attention *a)
 {
     static int done;
     forward(NULL, t, a);
@@ -168,34 +170,48 @@ static void leaves_process(threads *t, attention *a)
         _exit(0);
     }
 }
-static void varies(threads *t, attention *a)
+void varies(threads *t, attention *a)
 {
     static int n;
     forward(NULL, t, a);
     a->o[0] *= 1 + (n++ % 2) * 1.2e-7f;
 }
-static void crashes(threads *t, attention *a)
+void crashes(threads *t, attention *a)
 {
     forward(NULL, t, a);
     *(volatile int *)8 = 0;
 }
-static void aborts(threads *t, attention *a) { abort(); }
-static void ends(threads *t, attention *a) { exit(0); }
-static void hangs(threads *t, attention *a) { pause(); }
-static void prints(threads *t, attention *a)
+void aborts(threads *t, attention *a) { abort(); }
+void ends(threads *t, attention *a) { exit(0); }
+void hangs(threads *t, attention *a) { pause(); }
+void prints(threads *t, attention *a)
 {
     forward(NULL, t, a);
     puts("case_id,status,not a row");
     fflush(stdout);
 }
 
-static void bad(void *state, const struct bk_team *t, const struct ba_attention *a) { BAD(t, a); }
+static void (*own)(threads *t, attention *a);
+
+/* Which one it is, by the name of its file. */
+static void *open_by_name(threads *t, char *why, size_t why_size)
+{
+    Dl_info file;
+    char name[64] = "";
+
+    dladdr(&own, &file);
+    sscanf(strrchr(file.dli_fname, '/'), "/%63[^.]", name);
+    return *(void **)&own = dlsym(dlopen(file.dli_fname, RTLD_NOW), name);
+}
+
+static void bad(void *state, threads *t, attention *a) { own(t, a); }
 
 const struct bk_kernel bench_kernel = {
     .size = sizeof(struct bk_kernel),
     .abi = BK_ABI,
     .name = "bad",
     .version = "0",
+    .open = open_by_name,
     .why = why,
     .attention_forward = bad,
 };
