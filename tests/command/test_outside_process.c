@@ -185,28 +185,8 @@ static void run_python(const char *modules, const char *line)
 Test(outside_process, python_numpy)
 {
     run_python("numpy",
-               "cat >mine.py <<'EOF'\n"
-               "import sys\n"
-               "import numpy as np\n"
-               "sys.path.insert(0, 'contrib/python')\n"
-               "import bench_kernel\n"
-               "k = bench_kernel.Kernel('mine', 2)\n"
-               "@k.attention_forward(why=lambda a: bench_kernel.lacks(a, 'memory', 'bias', 'lse', "
-               "'wide_values'))\n"
-               "def forward(a):\n"
-               "    s = np.einsum('blhd,bkhd->bhlk', a.q, a.k) * np.float32(a.scale)\n"
-               "    dist = a.M + np.arange(s.shape[2])[:, None] - np.arange(s.shape[3])\n"
-               "    if a.bias is not None:\n"
-               "        s += a.bias[:, np.clip(a.R - 1 - dist, 0, a.bias.shape[1] - 1)]\n"
-               "    s[:, :, dist < 0] = -np.inf\n"
-               "    top = s.max(3, keepdims=True)\n"
-               "    p = np.exp(s - top)\n"
-               "    a.o[:] = np.einsum('bhlk,bkhd->blhd', p / p.sum(3, keepdims=True), a.v)\n"
-               "    if a.lse is not None:\n"
-               "        a.lse[:] = top[..., 0] + np.log(p.sum(3))\n"
-               "k.serve()\n"
-               "EOF\n"
-               "\"$BENCH\" judge 'exec:python3 mine.py' --format csv || [ $? = 3 ]");
+               "cp \"$SRC\"/tests/judge/numpy_kernel.py .; "
+               "\"$BENCH\" judge 'exec:python3 numpy_kernel.py' --format csv || [ $? = 3 ]");
 }
 
 Test(outside_process, python_torch)

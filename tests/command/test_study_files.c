@@ -62,15 +62,7 @@ TEST_EACH(const int *i, study_files, cut_down, every_number(ARRAY_LEN(names)))
 {
     SKIP_SANITIZED("minutes, and the suite of studies runs the same code");
     struct ran r = shell(
-        "sed -E 's/^steps.*/steps = 2/; s/^budgets.*/budgets = 32..64*2/; "
-        "s/^tune-tokens.*/tune-tokens = 32/; s/^rates.*/rates = 1e-3/; s/^seeds.*/seeds = 1/; "
-        "s/^baseline-seeds.*/baseline-seeds = 1/; /^equal/d; s/^tune-seeds.*/tune-seeds = 1/; "
-        "s/^train.*mlm.*/train = --objective mlm --seq 8 --mem 0 --batch 2 --eval-every 2/; t; "
-        "s/^train.*/train = --seq 8 --mem 8 --batch 2 --eval-every 2/; "
-        "s/^eval.*mem 0.*/eval = --mem 0 --bytes 100/; t; "
-        "s/^eval.*mem.*/eval = --mem 8 --bytes 100/; s/^(variant .*) --mem [0-9]+/\\1/; "
-        "s/^eval.*episodes.*/eval = --episodes 20/; "
-        "s/--layers [0-9]+ --d-model [0-9]+ --heads [0-9]+/--layers 2 --d-model 16 --heads 4/' "
+        "sed -E -f \"$SRC\"/tests/command/cut_down.sed "
         "$S/$N.study >cut.study && "
         "if grep -q '^variants = all' cut.study || [ $N = abilities ]; then P='--shard 3/8'; fi && "
         "$BENCH study cut.study --threads 1 --out r -q $P",

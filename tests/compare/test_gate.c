@@ -103,46 +103,16 @@ Test(gate, instructions_within_half_a_percent)
     "--variant xl --backend ref --workload attn --seq 8 --mem 0 --d-model 32 --heads 2 "           \
     "--warmup-ms 0 --block-ms 0.2 --min-samples 7 "
 
-/* A program that runs $BENCH with a filter on what it sends to its parent, over the same socket: a
- * sed script changes lines of the protocol. */
+/* A program that runs $BENCH with a filter on what it sends to its parent (changed.py): lines of Python,
+ * which change the words w of a line of the protocol. */
 static void write_program(const char *name, const char *python)
 {
-    FILE *f;
-
-    const char *const path = in_folder(name);
-    f = fopen(path, "w");
-    cr_assert(f);
-    fprintf(f,
-            "#!/usr/bin/env python3\n"
-            "import os, socket, subprocess, sys\n"
-            "real = os.environ.get('REAL') or '%s'\n"
-            "if sys.argv[1:] == ['--version']:\n"
-            "    os.execv(real, [real, '--version'])\n"
-            "ours = socket.socket(fileno=int(sys.argv[2]))\n"
-            "theirs, child_end = socket.socketpair()\n"
-            "child_end.set_inheritable(True)\n"
-            "words = ['cell', str(child_end.fileno())] + sys.argv[3:]\n"
-            "p = subprocess.Popen([real] + words, close_fds=False)\n"
-            "child_end.close()\n"
-            "def change(line):\n"
-            "    w = line.split(' ')\n"
-            "%s"
-            "    return ' '.join(w)\n"
-            "import threading\n"
-            "def down():\n"
-            "    while True:\n"
-            "        data = ours.recv(65536)\n"
-            "        if not data:\n"
-            "            break\n"
-            "        theirs.sendall(data)\n"
-            "    theirs.shutdown(socket.SHUT_WR)\n"
-            "threading.Thread(target=down, daemon=True).start()\n"
-            "for line in theirs.makefile('r'):\n"
-            "    ours.sendall((change(line.rstrip('\\n')) + '\\n').encode())\n"
-            "sys.exit(p.wait())\n",
-            getenv("BENCH"), python);
-    cr_assert_eq(fclose(f), 0);
-    cr_assert_eq(chmod(path, 0755), 0);
+    folder_put_text(
+        kept_text("%s.change", name),
+        kept_text("def change(line):\n    w = line.split(' ')\n%s    return ' '.join(w)\n"
+                  "bench = '%s'\n",
+                  python, getenv("BENCH")));
+    must_shell("cp \"$SRC\"/tests/compare/changed.py %s", name);
 }
 
 /* Exactly repeating times: every call takes `ns`, nothing is disturbed. */
@@ -256,11 +226,11 @@ Test(gate, plain_command_lines)
     struct ran r = shell_exits(3, "gate: 1 case, 1 slower",
                                "\"$BENCH\" " PLAIN
                                "--summary s.md --exec old=" COUNT_TO("1000") "--exec new=" COUNT_TO(
-                                   "40000") "&& exit; code=$?; cat s.md; exit $code");
+                                   "10000") "&& exit; code=$?; cat s.md; exit $code");
     HAS(r.out.data, "whole run,old,new,", ",slower,", "each of whole runs, threshold",
-        "new `i=0,; i=0; while [ $i -lt 40000 ]");
+        "new `i=0,; i=0; while [ $i -lt 10000 ]");
     shell_exits(0, "gate: 1 case, 0 slower, 1 faster",
-                "\"$BENCH\" " PLAIN "--exec old=" COUNT_TO("40000") "--exec new=" COUNT_TO("1000"));
+                "\"$BENCH\" " PLAIN "--exec old=" COUNT_TO("10000") "--exec new=" COUNT_TO("1000"));
     bench_exits(0, "1 case, 0 slower, 0 faster",
                 PLAIN "--threshold 900 --exec old=true --exec new=true");
     bench_exits(1, "new ended with exit code 3  -> run it by hand: exit 3",

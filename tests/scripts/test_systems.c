@@ -10,33 +10,6 @@
 
 TestSuite(systems, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-/* All that these papers name, however it was decided. */
-static const char named[] =
-    "Transformer|Al-Rfou et al.|Shaw et al.|Transformer-XL|naive segment recurrence|GTrXL|"
-    "R-Transformer|RealFormer|Universal Transformer|adaptive computation time|Funnel-Transformer|"
-    "DeLighT|sliding window|dilated window|random keys|block-local|global tokens|"
-    "Sparse Transformer, strided|Sparse Transformer, fixed|Longformer|BigBird|linear attention|"
-    "Performer|average attention|Synthesizer|talking heads|multi-query attention|adaptive span|"
-    "all-attention|Compressive Transformer|Macaron|Sandwich|RoPE|ALiBi|T5|KERPLE|TUPE|DeBERTa|"
-    "learned positions|ReZero|ScaleNorm|RMSNorm|GLU family|Swish|GELU|mixture of experts|"
-    "Switch Transformer|SAC|Image Transformer, 1-D local|Image Transformer, 2-D local|"
-    "Axial Transformer|Star-Transformer|low-rank attention, head size free|"
-    "low-rank and band attention|Gaussian localness|Gaussian Transformer|"
-    "hard-coded Gaussian attention|Predictive Attention Transformer|LazyFormer|CA-MTL|"
-    "collaborative heads|multi-scale attention|dilated heads|routing aggregation|"
-    "EM-routing aggregation|head disagreement|attention guidance|learned sinusoid frequencies|"
-    "FLOATER|complex embeddings|CPE|TENER|Music Transformer|no positions in decoders|AdaNorm|"
-    "PowerNorm|Admin|product-key memory|hash experts|expert prototypes|"
-    "one vector per past segment|transparent attention|transparent attention in a decoder|"
-    "early exit by entropy|early exit by patience|depth-adaptive Transformer|early exit by votes|"
-    "early exit by a window|conditional computation|MAN|Evolved Transformer|DARTSformer|BERT|"
-    "masked language model|RoBERTa|GPT|cross attention|Performer's other features|"
-    "Routing Transformer|Reformer|Sparse Sinkhorn attention|BP-Transformer|ETC|Linformer|"
-    "Nystromformer|Nystrom with an identity (CSALR)|memory-compressed attention|"
-    "clustered attention|Informer|Poolingformer|Set Transformer|Lite Transformer|"
-    "Feedback Transformer|ERNIE-Doc|Memformer|HIBERT|Hi-Transformer|TNT|document translation|"
-    "TENER's character encoder|ViT|encoder and decoder|sequence to sequence|BART";
-
 static const struct system *find(const struct system *list, const char *name)
 {
     for (; list->name; list++)
@@ -56,9 +29,10 @@ static int count(const struct system *list)
 
 Test(systems, each_is_built_or_not_and_once)
 {
+    char **const name = words_between(must_load("tests/scripts/systems.txt").data, "\n");
     int n = 0;
 
-    for (char **name = words_between(named, "|"); name[n]; n++)
+    for (; *name[n]; n++)
         cr_expect(find(systems, name[n]) != NULL, "%s is missing", name[n]);
     cr_expect_eq(count(systems), n);
     for (const struct system *s = systems; s->name; s++) {
