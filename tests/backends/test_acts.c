@@ -12,14 +12,12 @@ enum { WITH_BIAS = 1, WITH_ADD = 2, IN_PLACE = 4, MODES = 8 };
 
 static struct act act_of(const struct units *o, float *y, int mode)
 {
-    return (struct act){.kind = o->kind,
+    return (struct act){MEMBERS(o->, kind, rows, n),
                         .y = y,
                         .x = mode & IN_PLACE ? y : o->x,
                         .bias = mode & WITH_BIAS ? o->a_bias : NULL,
                         .add = mode & WITH_ADD ? o->add : NULL,
                         .beta = &o->beta,
-                        .rows = o->rows,
-                        .n = o->n,
                         .threads = 1};
 }
 
@@ -63,15 +61,12 @@ Test(acts, everywhere)
 
 static struct glu glu_of(const struct units *o, float *y, bool bias)
 {
-    return (struct glu){.kind = o->kind,
+    return (struct glu){MEMBERS(o->, kind, ld, rows, n),
                         .y = y,
                         .a = o->pre,
                         .b = o->pre + o->n + 1,
                         .a_bias = bias ? o->a_bias : NULL,
                         .b_bias = bias ? o->b_bias : NULL,
-                        .ld = o->ld,
-                        .rows = o->rows,
-                        .n = o->n,
                         .threads = 1};
 }
 

@@ -20,18 +20,11 @@ static struct act_result act_backward(const struct units *o, bool bias)
 
     for (int e = 0; e < o->n; e++)
         r.d_bias[e] = 0.5f, sums[e] = NAN;
-    backend_ref.ops.act_grad(&(struct act_grad){.kind = o->kind,
-                                                .d_x = r.d_x,
-                                                .d_bias = r.d_bias,
-                                                .d_beta = o->kind == ACT_SWISH ? &r.d_beta : NULL,
-                                                .sums = sums,
-                                                .d_y = o->d_y,
-                                                .x = o->kind == ACT_NONE ? NULL : o->x,
-                                                .bias = bias ? o->a_bias : NULL,
-                                                .beta = &o->beta,
-                                                .rows = o->rows,
-                                                .n = o->n,
-                                                .threads = 1});
+    backend_ref.ops.act_grad(
+        &(struct act_grad){MEMBERS(o->, kind, d_y, rows, n), .d_x = r.d_x, .d_bias = r.d_bias,
+                           .d_beta = o->kind == ACT_SWISH ? &r.d_beta : NULL, .sums = sums,
+                           .x = o->kind == ACT_NONE ? NULL : o->x, .bias = bias ? o->a_bias : NULL,
+                           .beta = &o->beta, .threads = 1});
     cr_expect(guards_intact(sums, (size_t)o->n) && guards_intact(r.d_x, o->size) &&
               guards_intact(r.d_bias, (size_t)o->n));
     return r;
@@ -95,20 +88,11 @@ static struct glu_result glu_backward(const struct units *o, bool bias)
 
     for (int e = 0; e < o->n; e++)
         r.d_a_bias[e] = r.d_b_bias[e] = 0.5f;
-    backend_ref.ops.glu_grad(&(struct glu_grad){.kind = o->kind,
-                                                .d_a = r.d_pre,
-                                                .d_b = r.d_pre + o->n + 1,
-                                                .d_a_bias = bias ? r.d_a_bias : NULL,
-                                                .d_b_bias = bias ? r.d_b_bias : NULL,
-                                                .d_y = o->d_y,
-                                                .a = o->pre,
-                                                .b = o->pre + o->n + 1,
-                                                .a_bias = bias ? o->a_bias : NULL,
-                                                .b_bias = bias ? o->b_bias : NULL,
-                                                .ld = o->ld,
-                                                .rows = o->rows,
-                                                .n = o->n,
-                                                .threads = 1});
+    backend_ref.ops.glu_grad(&(struct glu_grad){
+        MEMBERS(o->, kind, d_y, ld, rows, n), .d_a = r.d_pre, .d_b = r.d_pre + o->n + 1,
+        .d_a_bias = bias ? r.d_a_bias : NULL, .d_b_bias = bias ? r.d_b_bias : NULL, .a = o->pre,
+        .b = o->pre + o->n + 1, .a_bias = bias ? o->a_bias : NULL,
+        .b_bias = bias ? o->b_bias : NULL, .threads = 1});
     cr_expect(guards_intact(r.d_pre, o->wide));
     return r;
 }

@@ -117,10 +117,8 @@ static void backward(const struct operands_of *o, struct results *r)
     else if (o->kind == NLL)
         backend_ref.ops.nll_grad(&(struct nll_grad){.d_logits = r->d_x,
                                                     .logits = o->x,
-                                                    .target = o->target,
+                                                    MEMBERS(o->, target, rows, n),
                                                     .scale = 0.25f,
-                                                    .rows = o->rows,
-                                                    .n = o->n,
                                                     .threads = 1});
     else
         backend_ref.ops.gate_grad(&(struct gate_grad){

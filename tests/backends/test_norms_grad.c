@@ -15,18 +15,9 @@ static struct gradients backward(struct rows_of *o)
 
     memset(d.weight, 0, (size_t)o->n * sizeof(float)); /* gradients are added to them */
     memset(d.bias, 0, (size_t)o->n * sizeof(float));
-    backend_ref.ops.norm_grad(&(struct norm_grad){.kind = o->kind,
-                                                  .d_x = d.x,
-                                                  .d_weight = d.weight,
-                                                  .d_bias = norm_centred(o->kind) ? d.bias : NULL,
-                                                  .d_y = o->d_y,
-                                                  .x = o->x,
-                                                  .weight = o->weight,
-                                                  .stats = stats,
-                                                  .rows = o->rows,
-                                                  .n = o->n,
-                                                  .eps = EPS,
-                                                  .threads = 1});
+    backend_ref.ops.norm_grad(&(struct norm_grad){
+        MEMBERS(o->, kind, d_y, x, weight, rows, n), .d_x = d.x, .d_weight = d.weight,
+        .d_bias = norm_centred(o->kind) ? d.bias : NULL, .stats = stats, .eps = EPS, .threads = 1});
     return d;
 }
 

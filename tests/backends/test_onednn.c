@@ -22,9 +22,7 @@ static struct gemm random_product(const int *shape, int threads)
 {
     const int m = shape[0], n = shape[1], k = shape[2];
 
-    return (struct gemm){.m = m,
-                         .n = n,
-                         .k = k,
+    return (struct gemm){MEMBERS(, m, n, k),
                          .alpha = 1,
                          .a = normals((size_t)(m * k), "a", 0, 1),
                          .b = normals((size_t)(k * n), "b", 0, 1),

@@ -95,15 +95,8 @@ static void run_norm(const struct engine *g, int rows, int n, bool add)
     float *x = normals(size, "x", 0, 1), *plus = normals(size, "add", 0, 1), *y = fenced(size);
     float *weight = normals((size_t)n, "weight", 1, 1), *bias = normals((size_t)n, "bias", 0, 1);
 
-    g->ops.norm(&(struct norm){.y = y,
-                               .x = x,
-                               .add = add ? plus : NULL,
-                               .weight = weight,
-                               .bias = bias,
-                               .rows = rows,
-                               .n = n,
-                               .eps = 1e-5f,
-                               .threads = g->threads});
+    g->ops.norm(&(struct norm){MEMBERS(, y, x, weight, bias, rows, n), .add = add ? plus : NULL,
+                               .eps = 1e-5f, .threads = g->threads});
     cr_expect(guards_intact(y, size));
 }
 

@@ -26,17 +26,12 @@ static void make_cell(struct case_of_cell *t, enum rnn_cell_kind kind, int rows,
     t->out = fenced(size), t->c_out = fenced(size), t->d_state = fenced(size);
     t->d_c = fenced(size), t->d_x = fenced(G * size), t->d_h = fenced(G * size);
     memcpy(t->d_c, t->d_c_in, size * sizeof(float));
-    t->o.step = (struct rnn_step){.kind = kind,
-                                  .out = t->out,
-                                  .c_out = t->c_out,
-                                  .x = t->x,
+    t->o.step = (struct rnn_step){MEMBERS(, kind, rows, n),
+                                  MEMBERS(t->, out, c_out, x, b),
                                   .x_row = repeated ? 0 : (ptrdiff_t)G * n,
                                   .h = first ? NULL : t->h,
-                                  .b = t->b,
                                   .state = first ? NULL : t->state,
-                                  .c = first ? NULL : t->c,
-                                  .rows = rows,
-                                  .n = n};
+                                  .c = first ? NULL : t->c};
     t->o.d_x = t->d_x, t->o.d_h = t->d_h, t->o.d_state = t->d_state, t->o.d_c = t->d_c;
     t->o.d_out = t->d_out;
 }

@@ -110,9 +110,5 @@ static void finish(struct run *r)
 const struct golden_kind golden_cross = {
     .name = "cross",
     .size = sizeof(struct cross_run),
-    .read = read,
-    .bind = bind,
-    .forward = forward,
-    .backward = backward,
-    .finish = finish,
+    MEMBERS(, read, bind, forward, backward, finish),
 };

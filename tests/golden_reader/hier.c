@@ -162,9 +162,5 @@ static void release(struct run *r)
 const struct golden_kind golden_hier = {
     .name = "hier",
     .size = sizeof(struct hier_run),
-    .read = read,
-    .bind = bind,
-    .forward = forward,
-    .backward = backward,
-    .release = release,
+    MEMBERS(, read, bind, forward, backward, release),
 };

@@ -92,8 +92,5 @@ static void backward(struct run *r)
 const struct golden_kind golden_map = {
     .name = "dextra",
     .size = sizeof(struct map_run),
-    .read = read,
-    .bind = bind,
-    .forward = forward,
-    .backward = backward,
+    MEMBERS(, read, bind, forward, backward),
 };

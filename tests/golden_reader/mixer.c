@@ -243,12 +243,7 @@ static bool claims_operator(const struct safetensors *s)
 const struct golden_kind golden_mixer = {
     .size = sizeof(struct joined),
     .claims = claims_operator,
-    .read = read,
-    .bind = bind,
-    .forward = forward,
-    .backward = backward,
-    .finish = finish,
-    .release = release,
+    MEMBERS(, read, bind, forward, backward, finish, release),
 };
 
 /* ---- feed-forward networks that are steps --------------------------------------------------- */

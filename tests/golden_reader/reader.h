@@ -5,6 +5,7 @@
 #pragma once
 
 #include "harness/check/golden.h"
+#include "tests/support/members.h"
 
 extern const struct golden_kind golden_mixer, golden_channel_mix, golden_norm, golden_ffn,
     golden_map, golden_rnn, golden_funnel, golden_layer, golden_cross, golden_hier, golden_seq2seq;

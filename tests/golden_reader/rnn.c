@@ -57,8 +57,6 @@ static enum status forward(struct run *r, struct err *e)
 
 const struct golden_kind golden_rnn = {
     .name = "local_rnn",
-    .read = read,
-    .bind = bind,
-    .forward = forward,
+    MEMBERS(, read, bind, forward),
     .backward = golden_backward_sublayer,
 };

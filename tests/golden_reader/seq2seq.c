@@ -139,8 +139,5 @@ static void release(struct run *r)
 const struct golden_kind golden_seq2seq = {
     .name = "seq2seq",
     .size = sizeof(struct seq2seq_run),
-    .read = read,
-    .bind = bind,
-    .forward = forward,
-    .release = release,
+    MEMBERS(, read, bind, forward, release),
 };

@@ -156,9 +156,7 @@ static void rotate(const struct rotated *r, const struct turn *t, int64_t positi
     pos_rope.rotate(&r->g, &r->c, r->pos_encoding,
                     &(struct rotation){.x = r->x,
                                        .stride = r->stride,
-                                       .B = t->B,
-                                       .rows = t->rows,
-                                       .heads = t->heads,
+                                       MEMBERS(t->, B, rows, heads),
                                        .width = t->dh,
                                        .position = position,
                                        .back = back});
@@ -262,14 +260,9 @@ static void turn(const struct config *c, float *x, int rows, int64_t position, i
 
     pos_rope.pos_encoding(c, 0, rows, table);
     pos_rope.rotate(&g, c, table,
-                    &(struct rotation){.x = x,
-                                       .stride = (ptrdiff_t)rows * c->H * c->dh,
-                                       .B = 1,
-                                       .rows = rows,
-                                       .heads = c->H,
-                                       .width = c->dh,
-                                       .position = position,
-                                       .layer = layer});
+                    &(struct rotation){MEMBERS(, x, rows, position, layer),
+                                       .stride = (ptrdiff_t)rows * c->H * c->dh, .B = 1,
+                                       .heads = c->H, .width = c->dh});
 }
 
 /* A segment that begins at each place, and the same rows one by one, as they are decoded. */

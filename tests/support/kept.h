@@ -5,6 +5,7 @@
 #pragma once
 
 #include "harness/util/fileio.h"
+#include "members.h"
 
 /* Returns p, which free must take. */
 void *kept(void *p);

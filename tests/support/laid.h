@@ -20,15 +20,9 @@ struct laid {
 
 static inline struct pos_call call_of(struct laid *t)
 {
-    return (struct pos_call){.g = &t->g,
-                             .c = &t->c,
-                             .model = t->params.v,
-                             .layer = t->params.v + t->at_layer,
-                             .pos_encoding = t->encoding,
-                             .a = &t->a,
-                             .K = t->a.M + t->a.L,
-                             .arena = &t->arena,
-                             .tables = t->tables};
+    return (struct pos_call){
+        MEMBERS(&t->, g, c, a, arena), .model = t->params.v, .layer = t->params.v + t->at_layer,
+        .pos_encoding = t->encoding,   .K = t->a.M + t->a.L, .tables = t->tables};
 }
 
 static inline void lay(struct laid *t, struct attn a)

@@ -22,10 +22,7 @@ static uint64_t bits[64];
 static struct ba_attention plain(void)
 {
     return (struct ba_attention){.size = sizeof(struct ba_attention),
-                                 .B = B,
-                                 .H = H,
-                                 .L = L,
-                                 .M = M,
+                                 MEMBERS(, B, H, L, M),
                                  .dh = DH,
                                  .causal = 1,
                                  .q = floats[0],

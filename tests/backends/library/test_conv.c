@@ -32,29 +32,20 @@ static struct ba_conv call_of(const struct arrays *a, int taps, bool texts, bool
 {
     return (struct ba_conv){.size = sizeof(struct ba_conv),
                             .B = texts ? 1 : SEQUENCES,
-                            .L = L,
+                            MEMBERS(, L, taps, silu),
                             .n = N,
-                            .taps = taps,
-                            .silu = silu,
                             .texts = texts ? 3 : 0,
                             .cu_seqlens = texts ? cuts : NULL,
-                            .x = a->x,
-                            .w = a->w,
+                            MEMBERS(a->, x, w, s1, y),
                             .bias = state ? a->bias : NULL,
-                            .s0 = state ? a->s0 : NULL,
-                            .s1 = a->s1,
-                            .y = a->y};
+                            .s0 = state ? a->s0 : NULL};
 }
 
 static struct ba_conv_grad grad_of(const struct arrays *a, const struct ba_conv *c)
 {
     return (struct ba_conv_grad){.size = sizeof(struct ba_conv_grad),
-                                 .d_y = a->d_y,
-                                 .d_s1 = a->d_s1,
-                                 .d_x = a->d_x,
-                                 .d_w = a->d_w,
-                                 .d_bias = c->bias ? a->d_bias : NULL,
-                                 .d_s0 = a->d_s0};
+                                 MEMBERS(a->, d_y, d_s1, d_x, d_w, d_s0),
+                                 .d_bias = c->bias ? a->d_bias : NULL};
 }
 
 /* ---- the equation ------------------------------------------------------------------------- */

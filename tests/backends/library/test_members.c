@@ -46,10 +46,7 @@ static struct ba_attention fresh(struct ba_mask *m)
 {
     *m = (struct ba_mask){.size = sizeof(*m)};
     return (struct ba_attention){.size = sizeof(struct ba_attention),
-                                 .B = B,
-                                 .H = H,
-                                 .L = L,
-                                 .M = M,
+                                 MEMBERS(, B, H, L, M),
                                  .dh = DH,
                                  .causal = 1,
                                  .q = in[0],

@@ -32,10 +32,7 @@ static struct ba_rows gaps(const float *at, int n, int heads, int width)
 static struct ba_recurrence fresh(void)
 {
     return (struct ba_recurrence){.size = sizeof(struct ba_recurrence),
-                                  .B = B,
-                                  .L = L,
-                                  .M = M,
-                                  .H = H,
+                                  MEMBERS(, B, L, M, H),
                                   .Hs = HS,
                                   .dk = DK,
                                   .dv = DV,

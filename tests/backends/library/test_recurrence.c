@@ -42,10 +42,7 @@ static struct ba_recurrence call_of(const struct arrays *x, int decays)
 {
     return (struct ba_recurrence){
         .size = sizeof(struct ba_recurrence),
-        .B = B,
-        .L = L,
-        .M = M,
-        .H = H,
+        MEMBERS(, B, L, M, H),
         .Hs = HS,
         .dk = DK,
         .dv = DV,

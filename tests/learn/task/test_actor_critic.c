@@ -3,6 +3,7 @@
  * Advantages against the sum that defines them, and the gradient of the loss against finite
  * differences of a reference in double. */
 #include "harness/learn/task/actor_critic.h"
+#include "tests/support/members.h"
 #include "variants/base/rng.h"
 
 #include <criterion/criterion.h>
@@ -22,20 +23,9 @@ static void fill(struct sample *s, double discount, double lambda)
     rng_normal(s->after, B, 1, 3, 0, 1);
     for (int i = 0; i < ROWS; i++)
         s->actions[i] = (int32_t)(rng_u32(1, 4, (uint64_t)i) % A);
-    s->x = (struct actor_critic){.B = B,
-                                 .L = L,
-                                 .A = A,
-                                 .V = V,
-                                 .discount = discount,
-                                 .lambda = lambda,
-                                 .value_coef = 0.5,
+    s->x = (struct actor_critic){MEMBERS(, B, L, A, V, discount, lambda), .value_coef = 0.5,
                                  .entropy_coef = 0.03,
-                                 .out = s->out,
-                                 .actions = s->actions,
-                                 .rewards = s->rewards,
-                                 .after = s->after,
-                                 .advantages = s->advantages,
-                                 .targets = s->targets};
+                                 MEMBERS(s->, out, actions, rewards, after, advantages, targets)};
     actor_critic_advantages(&s->x);
 }
 

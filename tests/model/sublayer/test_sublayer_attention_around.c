@@ -209,11 +209,8 @@ Test(sublayer_attention_around, em_routing_is_its_equations)
                            .iters = EM_ITERS,
                            .lambda = 1.5f,
                            .eps = 0.125f,
-                           .beta_a = beta_a,
-                           .beta_u = beta_u,
-                           .votes = V,
-                           .shares = shares,
-                           .sums = sums};
+                           MEMBERS(, beta_a, beta_u, shares, sums),
+                           .votes = V};
 
     cr_assert_leq(EM_ITERS * agreement_em.sums(EM_D, EM_N), 256);
     for (int i = 0; i < EM_H * EM_D; i++)

@@ -4,20 +4,17 @@
  * to say. */
 #pragma once
 
+#include "tests/support/members.h"
 #include "variants/backends/backend.h"
 
 static inline struct gemm by_weights(const struct engine *g, int m, int n, int k, const float *a,
                                      float *c)
 {
     return (struct gemm){.tb = true,
-                         .m = m,
-                         .n = n,
-                         .k = k,
+                         MEMBERS(, m, n, k, a, c),
                          .alpha = 1,
-                         .a = a,
                          .lda = k,
                          .ldb = k,
-                         .c = c,
                          .ldc = n,
                          .threads = g->threads,
                          .room = g->room};

@@ -33,14 +33,7 @@ static inline void make(struct rows_of *o, enum norm_kind kind, int rows, int n,
 
 static inline struct norm forward_of(const struct rows_of *o, float *y, bool add)
 {
-    return (struct norm){.kind = o->kind,
-                         .y = y,
-                         .x = o->x,
-                         .add = add ? o->add : NULL,
-                         .weight = o->weight,
-                         .bias = norm_centred(o->kind) ? o->bias : NULL,
-                         .rows = o->rows,
-                         .n = o->n,
-                         .eps = EPS,
-                         .threads = 1};
+    return (struct norm){
+        MEMBERS(o->, kind, x, weight, rows, n),         .y = y,     .add = add ? o->add : NULL,
+        .bias = norm_centred(o->kind) ? o->bias : NULL, .eps = EPS, .threads = 1};
 }
