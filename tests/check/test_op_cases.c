@@ -37,7 +37,7 @@ ParameterizedTest(int *op, op_cases, every_case_on_every_backend, .timeout = 600
             cr_assert_lt(n, MOST_BACKENDS);
             g[n++] = open_engine(backends[b]->name, threads);
         }
-    op_check(g, n, *op, SANITIZED ? 3 : 1, r);
+    op_check(g, n, *op, SANITIZED ? 7 : 1, r);
     for (int i = 0; i < n; i++) {
         cr_expect_eq(r[i].failed, 0, "%s: %s: %d of %d cases failed, first %s", g[i].backend->name,
                      name, r[i].failed, r[i].cases, r[i].first);
@@ -135,42 +135,19 @@ Test(op_cases, faults_are_noticed)
 /* Reference and subject run by the same line, so what it leaves out would differ for neither. */
 static bool over_act, over_gate, over_norm, over_act_grad, over_nll_grad, has_d_beta, has_d_bias;
 
-static void act_seen(const struct act *o)
-{
-    over_act |= o->x == o->y;
-    backend_ref.ops.act(o);
-}
-
-static void gate_seen(const struct gate_op *o)
-{
-    over_gate |= o->x == o->out;
-    backend_ref.ops.gate(o);
-}
-
-static void norm_seen(const struct norm *o)
-{
-    over_norm |= o->x == o->y;
-    backend_ref.ops.norm(o);
-}
-
-static void act_grad_seen(const struct act_grad *o)
-{
-    over_act_grad |= o->d_y == o->d_x;
-    has_d_beta |= o->d_beta && o->d_beta != o->d_bias;
-    backend_ref.ops.act_grad(o);
-}
-
-static void norm_grad_seen(const struct norm_grad *o)
-{
-    has_d_bias |= o->d_bias && o->d_bias != o->d_weight;
-    backend_ref.ops.norm_grad(o);
-}
-
-static void nll_grad_seen(const struct nll_grad *o)
-{
-    over_nll_grad |= o->logits == o->d_logits;
-    backend_ref.ops.nll_grad(o);
-}
+#define SEEN(op, call, look)                                                                       \
+    static void op##_seen(const struct call *o)                                                    \
+    {                                                                                              \
+        look;                                                                                      \
+        backend_ref.ops.op(o);                                                                     \
+    }
+SEEN(act, act, over_act |= o->x == o->y)
+SEEN(gate, gate_op, over_gate |= o->x == o->out)
+SEEN(norm, norm, over_norm |= o->x == o->y)
+SEEN(act_grad, act_grad, over_act_grad |= o->d_y == o->d_x;
+     has_d_beta |= o->d_beta && o->d_beta != o->d_bias)
+SEEN(norm_grad, norm_grad, has_d_bias |= o->d_bias && o->d_bias != o->d_weight)
+SEEN(nll_grad, nll_grad, over_nll_grad |= o->logits == o->d_logits)
 
 Test(op_cases, results_lie_over_operands_and_each_gradient_is_asked)
 {

@@ -14,7 +14,7 @@ TEST_EACH(const int *b, grad_backends, as_the_reference, all_but_ref())
 
     for (size_t i = 0; i < n; i++) {
         const struct config c = wired(&wirings[i], (int)(i % 8) | (wirings[i].gate >= 0));
-        if (trains(c.variant) && sampled(i + (size_t)*b, 2))
+        if (trains(c.variant) && sampled(i + (size_t)*b, 4))
             as_reference(&c, backends[*b]->name);
     }
 }
@@ -31,7 +31,7 @@ Test(grad_backends, keeping_changes_nothing)
     for (int b = 0; backends[b]; b++)
         for (size_t i = 0; i < n && backends[b]->needs <= cpu_isa(); i++) {
             struct config c = wired(&wirings[i], (int)(i % 8));
-            if (!trains(c.variant) || c.exit > EXIT_TRAIN || !sampled(i + (size_t)b + 1, 2))
+            if (!trains(c.variant) || c.exit > EXIT_TRAIN || !sampled(i + (size_t)b + 1, 4))
                 continue;
             struct trained t;
             struct model plain;

@@ -182,7 +182,8 @@ TEST_EACH(int *part, kept_rows, same_numbers, every_part(), .timeout = 240)
             masked.head_windows.n = masked.layer_windows.n = 0;
             masked.layer_masks.n = 0;
             cr_assert_eq(config_set_masks(&masked, masked.variant, patterns[i].mask, "", NULL), OK);
-            try_sight(masked, patterns[i].reach, patterns[i].mask, &tried);
+            if (sampled((size_t)(v / PARTS) + i, 2))
+                try_sight(masked, patterns[i].reach, patterns[i].mask, &tried);
         }
         if (c.mixer)
             continue;
@@ -197,7 +198,7 @@ TEST_EACH(int *part, kept_rows, same_numbers, every_part(), .timeout = 240)
         layers.layer_windows = (struct layer_list){2, {1, 0}};
         try_sight(layers, FAR, "layer windows, one of all", &tried);
     }
-    cr_expect(tried >= 20, "%d", tried);
+    cr_expect(tried >= (SANITIZED ? 10 : 20), "%d", tried);
 }
 
 /* Until rows have moved to the front of their buffer, several times as far as a query sees. */

@@ -167,7 +167,7 @@ static inline void name_form(const struct form *f)
              wiring_name[f->wiring], f->gate < 0 ? "none" : gates[f->gate]->name);
 }
 
-/* Under sanitizers every other form, which depends on the test's line. */
+/* Under sanitizers every third form, which depends on the test's line. */
 static inline void each_form(int part, bool recurrent_only, int line,
                              void (*test)(const struct form *))
 {
@@ -175,7 +175,7 @@ static inline void each_form(int part, bool recurrent_only, int line,
     const size_t n = all_wirings(list, recurrent_only);
 
     for (size_t i = (size_t)part; i < n; i += PARTS) {
-        if (!sampled(i / PARTS + (size_t)line, 2))
+        if (!sampled(i / PARTS + (size_t)line, 3))
             continue;
         name_form(&list[i]);
         test(&list[i]);

@@ -116,7 +116,8 @@ TEST_EACH(int *b, job_grad, gradients_of_the_reference, every_narrow_backend(), 
         struct plan p = planned("-b %s %s", backends[*b]->name, line);
         plan_drop_unsupported(&p);
         for (int c = 0; c < p.n; c++)
-            if (p.cases[c].workload == WORK_ATTN || trains(p.cases[c].variant))
+            if (sampled((size_t)(c + *b), 3) &&
+                (p.cases[c].workload == WORK_ATTN || trains(p.cases[c].variant)))
                 check_case(&p.cases[c]);
     }
 }
@@ -133,7 +134,8 @@ TEST_EACH(int *b, job_grad, gradients_of_long_segments, all_but_ref(), .timeout 
                 "--threads 2",
                 backends[*b]->name);
     for (int c = 0; c < p.n; c++)
-        check_case(&p.cases[c]);
+        if (sampled((size_t)(c + *b), 3))
+            check_case(&p.cases[c]);
 }
 
 /* ---- the check ---------------------------------------------------------------------------- */

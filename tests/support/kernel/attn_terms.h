@@ -213,6 +213,23 @@ static inline void free_wide(struct wide *w)
     release(w->mix_probs), release(w->sink_k), release(w->sink_v);
 }
 
+/* The same operands with results of their own: operands take longer to draw than most kernels run. */
+static inline struct wide of_same_operands(const struct wide *w)
+{
+    struct wide y = *w;
+
+    y.x.a.o = y.x.o = guarded(y.x.o_size);
+    y.x.lse = guarded(y.x.lse_size), y.scores_out = guarded(y.scores_n);
+    y.x.a.lse = w->x.a.lse ? y.x.lse : NULL;
+    y.x.a.scores_out = w->x.a.scores_out ? y.scores_out : NULL;
+    return y;
+}
+
+static inline void free_results(struct wide *w)
+{
+    release(w->x.o), release(w->x.lse), release(w->scores_out);
+}
+
 /* ---- the equation ------------------------------------------------------------------------- */
 
 /* The call of the library that asks for the same: its judge is the loop over pairs. */
