@@ -223,11 +223,6 @@ static size_t caches(const struct sublayer *s, int M)
     return 2 * rows * (size_t)config_kv_width(s->c);
 }
 
-static int keeps(const struct sublayer *s, enum mem_kind mem, int M)
-{
-    return mem == MEM_HIDDEN ? M : -1;
-}
-
 static void arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const int all = s->mem == MEM_KV ? 0 : rows_of(s, max);
@@ -464,7 +459,7 @@ static const struct sublayer_kind tree = {
     .mixes = true,
     .place = DROP_ATTENTION,
     .params = params,
-    .keeps = keeps,
+    .keeps = sublayer_keeps_rows,
     .caches = caches,
     .bind = bind,
     .arrays = arrays,

@@ -125,7 +125,6 @@ struct head {
     const struct clustered *k;
     struct kept kept;
     struct room room;
-    void *core;
     int b, h, words;
 };
 
@@ -139,7 +138,6 @@ static struct head head_of(const struct content_call *n, int head)
                          .k = clustered_of(c),
                          .kept = kept_at(c, n->a.L, n->kept + (size_t)head * floats),
                          .room = room_at(c, n->a.L, content_room(n, bytes)),
-                         .core = content_core_scratch(n, omp_get_thread_num()),
                          .b = head / n->a.H,
                          .h = head % n->a.H,
                          .words = bits_words(clustered_of(c)->bits)};
@@ -333,12 +331,11 @@ static void top_forward(const struct head *t, int c)
 static void head_forward(const struct head *t)
 {
     const struct attn *const a = &t->n->a;
-    const struct engine alone = content_alone(t->n);
+    const struct attn one = operands(t);
 
     find_clusters(t);
     find_queries(t);
-    const struct attn one = operands(t);
-    content_impl(t->n)->forward(&alone, &one, t->core);
+    content_core(t->n, &one, NULL);
     for (int c = 0; c < t->k->clusters && t->k->top; c++)
         if (t->room.members[c])
             top_forward(t, c);
@@ -396,7 +393,6 @@ static void top_backward(const struct head *t, int c, const struct attn_grad *d)
 static void head_backward(const struct head *t, const struct attn_grad *d)
 {
     const struct attn *const a = &t->n->a;
-    const struct engine alone = content_alone(t->n);
     const struct attn one = operands(t);
     const size_t rows = sizeof(float) * (size_t)t->k->clusters * (size_t)a->dh;
 
@@ -407,12 +403,11 @@ static void head_backward(const struct head *t, const struct attn_grad *d)
         add_in_lanes(t->room.d_o + (ptrdiff_t)cluster_of(t, i) * a->dh, 1, d_output(t, d, i),
                      a->dh);
     if (!t->k->top)
-        content_impl(t->n)->backward(&alone, &one,
-                                     &(struct attn_grad){.d_o = t->room.d_o,
-                                                         .d_q = t->room.d_q,
-                                                         .d_k = d->d_k + (one.k - a->k),
-                                                         .d_v = d->d_v + (one.v - a->v)},
-                                     t->core);
+        content_core(t->n, &one,
+                     &(struct attn_grad){.d_o = t->room.d_o,
+                                         .d_q = t->room.d_q,
+                                         .d_k = d->d_k + (one.k - a->k),
+                                         .d_v = d->d_v + (one.v - a->v)});
     for (int c = 0; c < t->k->clusters && t->k->top; c++)
         if (t->room.members[c])
             top_backward(t, c, d);

@@ -69,11 +69,6 @@ static bool content_keeps_raw(const struct config *c) { return c->share_qk || nu
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-static int keeps(const struct sublayer *s, enum mem_kind mem, int M)
-{
-    return mem == MEM_HIDDEN ? M : -1;
-}
-
 static size_t caches(const struct sublayer *s, int M)
 {
     const struct config *const c = s->c;
@@ -143,7 +138,7 @@ static void arrays_grad(const struct sublayer *s, struct extent max, struct arra
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-/* Of a thread's core. The reference's implementation may run instead (content_impl). */
+/* Of a thread's core. The reference's implementation may run instead (content_core). */
 static size_t core_bytes(const struct sublayer *s, bool backward)
 {
     const struct attn *const a = &s->state.attention.prepared;
@@ -176,14 +171,14 @@ int content_team(const struct content_call *n)
     return min_int(n->g->threads, n->s->state.attention.workers);
 }
 
-void *content_core_scratch(const struct content_call *n, int worker)
+static void *core_scratch(const struct content_call *n, int worker)
 {
     return (char *)n->scratch + (size_t)worker * core_bytes(n->s, n->grad);
 }
 
 void *content_own_scratch(const struct content_call *n)
 {
-    return content_core_scratch(n, n->s->state.attention.workers);
+    return core_scratch(n, n->s->state.attention.workers);
 }
 
 void *content_room(const struct content_call *n, size_t bytes)
@@ -202,19 +197,20 @@ void *content_place(void *base, size_t *at, size_t n, size_t size)
     return here;
 }
 
-const struct attn_impl *content_impl(const struct content_call *n)
+void content_core(const struct content_call *n, const struct attn *a, const struct attn_grad *d)
 {
-    return n->g->backend == &backend_ref ? backend_ref.attn[0] : n->s->state.attention.impl;
-}
-
-struct engine content_alone(const struct content_call *n)
-{
-    struct engine one = n->g->backend == &backend_ref ? *n->g : n->s->state.attention.inner;
+    const bool on_ref = n->g->backend == &backend_ref;
+    const struct attn_impl *const impl = on_ref ? backend_ref.attn[0] : n->s->state.attention.impl;
+    struct engine one = on_ref ? *n->g : n->s->state.attention.inner;
+    void *const scratch = core_scratch(n, omp_get_thread_num());
 
     one.room = engine_room_here(&one);
     one.threads = 1;
     one.wanted = NULL;
-    return one;
+    if (d)
+        impl->backward(&one, a, d, scratch);
+    else
+        impl->forward(&one, a, scratch);
 }
 
 void content_each_head(const struct content_call *n, content_head *run, const struct attn_grad *d)
@@ -483,7 +479,7 @@ const struct sublayer_kind sublayer_content = {
     .mixes = true,
     .place = DROP_ATTENTION,
     .params = params,
-    .keeps = keeps,
+    .keeps = sublayer_keeps_rows,
     .caches = caches,
     .bind = bind,
     .arrays = arrays,

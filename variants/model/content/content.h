@@ -91,9 +91,9 @@ static inline const struct content *content_of(const struct sublayer *s)
 struct content_call content_call_of(const struct engine *g, const struct sublayer *s,
                                     const struct work *w, int B, int L);
 
-/* The implementation for g, and a thread's work space for it; `bytes` that of one thread. */
-const struct attn_impl *content_impl(const struct content_call *n);
-void *content_core_scratch(const struct content_call *n, int worker);
+/* Run the selected implementation on `a`, or g's if that is the reference: forward, or with d backward.
+ * One thread, for a call inside a parallel region. */
+void content_core(const struct content_call *n, const struct attn *a, const struct attn_grad *d);
 /* The form's work space, after that of all threads' cores. */
 void *content_own_scratch(const struct content_call *n);
 /* This thread's part of it, where each has so many bytes. */
@@ -102,8 +102,6 @@ void *content_room(const struct content_call *n, size_t bytes);
 void *content_place(void *base, size_t *at, size_t n, size_t size);
 /* Threads of a call: no more than there is work space for. */
 int content_team(const struct content_call *n);
-/* What runs a core, with one thread, for a call inside a parallel region. */
-struct engine content_alone(const struct content_call *n);
 
 /* What the form does with a call. */
 void content_run(const struct content_call *n, const struct attn_grad *d);

@@ -179,8 +179,6 @@ static void sort_head(const struct run *r, int head, int32_t *fill)
 struct group {
     const struct run *r;
     struct gathered x;
-    void *core;
-    struct engine g;
     int b, h, c, n;
     const int32_t *row;
 };
@@ -246,7 +244,7 @@ static void scatter_keys(const struct group *p, int from, int to)
 
 static void run_core(const struct group *p, struct attn one)
 {
-    const struct attn_impl *const impl = content_impl(p->r->n);
+    const struct attn_grad d = {.d_o = p->x.d_o, .d_q = p->x.d_q, .d_k = p->x.d_k, .d_v = p->x.d_v};
 
     if (p->r->dry)
         return;
@@ -255,12 +253,7 @@ static void run_core(const struct group *p, struct attn one)
     one.v = p->x.v;
     one.o = p->x.o;
     one.lse = p->r->n->a.lse ? p->x.lse : NULL;
-    if (p->r->d) {
-        const struct attn_grad d = {
-            .d_o = p->x.d_o, .d_q = p->x.d_q, .d_k = p->x.d_k, .d_v = p->x.d_v};
-        impl->backward(&p->g, &one, &d, p->core);
-    } else
-        impl->forward(&p->g, &one, p->core);
+    content_core(p->r->n, &one, p->r->d ? &d : NULL);
 }
 
 /* A query that sees its own row only. */
@@ -403,8 +396,6 @@ static void run_group(const struct run *r, int head, int c)
     const struct group p = {
         .r = r,
         .x = gathered_at(r->n->s, r->space.threads + (size_t)worker * r->space.per_thread, NULL),
-        .core = content_core_scratch(r->n, worker),
-        .g = content_alone(r->n),
         .b = head / r->n->a.H,
         .h = head % r->n->a.H,
         .c = c,

@@ -239,13 +239,12 @@ static void lazy_forward(const struct head *t)
 static void head_forward(const struct head *t)
 {
     const struct attn *const a = &t->n->a;
-    const struct engine alone = content_alone(t->n);
     const struct mask bits = {.rows = t->room.bits, .row_words = bits_words(a->L)};
 
     choose(t);
     gather(t, &bits, t->room.bits);
     const struct attn one = operands(t, &bits);
-    content_impl(t->n)->forward(&alone, &one, content_core_scratch(t->n, omp_get_thread_num()));
+    content_core(t->n, &one, NULL);
     for (int x = 0; x < t->u; x++) {
         const int i = t->room.rows[x];
         memcpy(content_o(a, t->b, t->h, i), t->room.o + (ptrdiff_t)x * a->dh,
@@ -277,7 +276,6 @@ static void lazy_backward(const struct head *t, const struct attn_grad *d)
 static void head_backward(const struct head *t, const struct attn_grad *d)
 {
     const struct attn *const a = &t->n->a;
-    const struct engine alone = content_alone(t->n);
     const struct mask bits = {.rows = t->room.bits, .row_words = bits_words(a->L)};
     const size_t row = sizeof(float) * (size_t)a->dh;
 
@@ -290,12 +288,11 @@ static void head_backward(const struct head *t, const struct attn_grad *d)
         t->room.lse[x] = a->lse[((ptrdiff_t)t->b * a->H + t->h) * a->L + i];
     }
     const struct attn one = operands(t, &bits);
-    content_impl(t->n)->backward(&alone, &one,
-                                 &(struct attn_grad){.d_o = t->room.d_o,
-                                                     .d_q = t->room.d_q,
-                                                     .d_k = d->d_k + (one.k - a->k),
-                                                     .d_v = d->d_v + (one.v - a->v)},
-                                 content_core_scratch(t->n, omp_get_thread_num()));
+    content_core(t->n, &one,
+                 &(struct attn_grad){.d_o = t->room.d_o,
+                                     .d_q = t->room.d_q,
+                                     .d_k = d->d_k + (one.k - a->k),
+                                     .d_v = d->d_v + (one.v - a->v)});
     for (int x = 0; x < t->u; x++)
         memcpy(d->d_q + (content_q(a, t->b, t->h, t->room.rows[x]) - a->q),
                t->room.d_q + (ptrdiff_t)x * a->dh, row);

@@ -181,14 +181,12 @@ static size_t bits_bytes(const struct sublayer *s, struct extent max)
 static void run_bits(const struct content_call *n, const struct attn_grad *d)
 {
     const struct attn *const all = &n->a;
-    const struct attn_impl *const impl = content_impl(n);
-    const struct engine alone = content_alone(n);
     const int words = bits_words(all->M + all->L);
     const size_t bytes = bits_bytes(n->s, n->s->state.attention.largest);
 
 #pragma omp parallel for schedule(static, 1) num_threads(content_team(n))
     for (int head = 0; head < all->B * all->H; head++) {
-        const int b = head / all->H, h = head % all->H, worker = omp_get_thread_num();
+        const int b = head / all->H, h = head % all->H;
         uint64_t *const bits = content_room(n, bytes);
         const struct mask mask = {.rows = bits, .row_words = words};
         struct attn one = *all;
@@ -206,14 +204,14 @@ static void run_bits(const struct content_call *n, const struct attn_grad *d)
         for (int i = 0; i < all->L; i++)
             see(n, b, h, i, bits + (ptrdiff_t)i * words);
         if (!d) {
-            impl->forward(&alone, &one, content_core_scratch(n, worker));
+            content_core(n, &one, NULL);
             continue;
         }
         const struct attn_grad own = {.d_o = d->d_o + (one.o - all->o),
                                       .d_q = d->d_q + (one.q - all->q),
                                       .d_k = d->d_k + (one.k - all->k),
                                       .d_v = d->d_v + (one.v - all->v)};
-        impl->backward(&alone, &one, &own, content_core_scratch(n, worker));
+        content_core(n, &one, &own);
     }
 }
 

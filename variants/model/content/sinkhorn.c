@@ -247,21 +247,19 @@ static struct attn operands(const struct block *p)
 static void run_block(const struct content_call *n, int item, const struct attn_grad *d)
 {
     const struct block p = block_of(n, item);
-    const struct engine alone = content_alone(n);
-    void *const core = content_core_scratch(n, omp_get_thread_num());
     const ptrdiff_t HD = n->a.q_at.row, size = sinkhorn_of(n->s->c)->block;
 
     gather(&p);
     const struct attn one = operands(&p);
     if (!d) {
-        content_impl(n)->forward(&alone, &one, core);
+        content_core(n, &one, NULL);
         return;
     }
     const struct attn_grad own = {.d_o = d->d_o + (one.o - n->a.o),
                                   .d_q = d->d_q + (one.q - n->a.q),
                                   .d_k = p.room.d_k,
                                   .d_v = p.room.d_v};
-    content_impl(n)->backward(&alone, &one, &own, core);
+    content_core(n, &one, &own);
     const size_t mixed = sizeof(float) * (size_t)(p.mixed * HD);
     memcpy(p.room.d_mixed_k + item * size * HD, p.room.d_k, mixed);
     memcpy(p.room.d_mixed_v + item * size * HD, p.room.d_v, mixed);

@@ -346,6 +346,12 @@ static inline bool sublayer_remembers(const struct sublayer *s)
     return s->mem == MEM_HIDDEN || s->mem == MEM_KV;
 }
 
+/* `keeps` of a kind that remembers each token's row, or caches what it makes of it. */
+static inline int sublayer_keeps_rows(const struct sublayer *s, enum mem_kind mem, int M)
+{
+    return mem == MEM_HIDDEN ? M : -1;
+}
+
 /* E_UNSUPPORTED: what its MEM_KV caches cannot have the type that the model says. */
 enum status kv_unsupported(const struct config *c, struct err *e);
 

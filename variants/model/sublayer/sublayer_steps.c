@@ -39,11 +39,6 @@ static void steps_params(const struct sublayer *s, const char *prefix, const cha
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-static int sums_keep(const struct sublayer *s, enum mem_kind mem, int M)
-{
-    return mem == MEM_HIDDEN ? M : -1;
-}
-
 /* Rows before a row that its convolution depends on. */
 static int taps_before(const struct sublayer *s)
 {
@@ -395,8 +390,11 @@ const struct sublayer_kind sublayer_steps = {
     .name = "steps", .recurs = true, .place = DROP_ATTENTION, STEPS_WITH_STATES};
 const struct sublayer_kind sublayer_steps_ffn = {
     .name = "steps_ffn", .place = DROP_FFN, STEPS_WITH_STATES};
-const struct sublayer_kind sublayer_sums = {
-    .name = "sums", .sums = true, .place = DROP_ATTENTION, .keeps = sums_keep, STEPS_WITH_STATES};
+const struct sublayer_kind sublayer_sums = {.name = "sums",
+                                            .sums = true,
+                                            .place = DROP_ATTENTION,
+                                            .keeps = sublayer_keeps_rows,
+                                            STEPS_WITH_STATES};
 #define STEPS_ATTEND STEPS, .attends = true, .place = DROP_ATTENTION
 #define STEPS_REMEMBER                                                                             \
     .memory = "mem", .keeps = steps_keep, .caches = steps_caches,                                  \
