@@ -47,7 +47,7 @@ static void become_shell(const char *line, const struct program *p)
     _exit(126);
 }
 
-static struct program start_shell(const char *line)
+struct program start_shell(const char *line)
 {
     struct program p = {.out = memfd_create("stdout", MFD_CLOEXEC),
                         .err = memfd_create("stderr", MFD_CLOEXEC)};
@@ -87,52 +87,14 @@ struct ran finish_bench(struct program *p)
     return r;
 }
 
-static struct ran run_line(const char *line)
+struct ran ran_of(const char *line)
 {
     struct program p = start_shell(line);
 
     return finish_bench(&p);
 }
 
-/* The text of a format, behind what starts the program itself. */
-static char *line_of(bool bench, const char *fmt, va_list ap)
-{
-    char *words = NULL;
-
-    cr_assert(vasprintf(&words, fmt, ap) >= 0);
-    kept(words);
-    return bench ? kept(need_text("exec \"$BENCH\" %s", words)) : words;
-}
-
-struct program start_bench(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    const struct program p = start_shell(line_of(true, fmt, ap));
-    va_end(ap);
-    return p;
-}
-
-struct ran run_shell(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    const struct ran r = run_line(line_of(false, fmt, ap));
-    va_end(ap);
-    return r;
-}
-
-struct ran run_bench(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    const struct ran r = run_line(line_of(true, fmt, ap));
-    va_end(ap);
-    return r;
-}
+const char *bench_line(const char *words) { return kept_text("exec \"$BENCH\" %s", words); }
 
 /* ---- watching ----------------------------------------------------------------------------- */
 
@@ -210,54 +172,14 @@ void expect_said(const struct ran *r, const char *text)
     cr_assert(strstr(r->err.data, text), "stderr lacks \"%s\":\n%.2000s", text, r->err.data);
 }
 
-static struct ran line_exits(int code, const char *said, const char *line)
+struct ran line_exits(int code, const char *said, const char *line)
 {
-    const struct ran r = run_line(line);
+    const struct ran r = ran_of(line);
 
     cr_assert_eq(r.code, code, "%.300s\nexit code %d instead of %d, stderr:\n%.2000s", line, r.code,
                  code, r.err.data);
     if (said)
         expect_said(&r, said);
-    return r;
-}
-
-struct ran shell_exits(int code, const char *said, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    const struct ran r = line_exits(code, said, line_of(false, fmt, ap));
-    va_end(ap);
-    return r;
-}
-
-struct ran bench_exits(int code, const char *said, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    const struct ran r = line_exits(code, said, line_of(true, fmt, ap));
-    va_end(ap);
-    return r;
-}
-
-struct ran must_shell(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    const struct ran r = line_exits(0, NULL, line_of(false, fmt, ap));
-    va_end(ap);
-    return r;
-}
-
-struct ran must_bench(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    const struct ran r = line_exits(0, NULL, line_of(true, fmt, ap));
-    va_end(ap);
     return r;
 }
 

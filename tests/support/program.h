@@ -25,13 +25,16 @@ void forget_settings(void);
 /* Run a line with sh in the test's folder, or in the repository's where the test has none, without those
  * settings, so that only the line counts. In it $BENCH is the program, $SRC the repository. Dies with the test, or
  * of SIGALRM after 600 s. */
-struct ran run_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+struct ran ran_of(const char *line);
+#define run_shell(...) ran_of(kept_text(__VA_ARGS__))
 
 /* run_shell of "$BENCH" and the words of a format. */
-struct ran run_bench(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+const char *bench_line(const char *words);
+#define run_bench(...) ran_of(bench_line(kept_text(__VA_ARGS__)))
 
 /* The same in the background, in a process group of its own. */
-struct program start_bench(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+struct program start_shell(const char *line);
+#define start_bench(...) start_shell(bench_line(kept_text(__VA_ARGS__)))
 struct ran finish_bench(struct program *p);
 
 /* Wait until stderr contains `text` (true), or the program has ended (false). */
@@ -47,14 +50,13 @@ void expect_exit(const struct ran *r, int code);
 void expect_said(const struct ran *r, const char *text); /* on stderr */
 
 /* Run, and expect this exit code and, unless it is NULL, this text on stderr. */
-struct ran bench_exits(int code, const char *said, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-struct ran shell_exits(int code, const char *said, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+struct ran line_exits(int code, const char *said, const char *line);
+#define bench_exits(code, said, ...) line_exits(code, said, bench_line(kept_text(__VA_ARGS__)))
+#define shell_exits(code, said, ...) line_exits(code, said, kept_text(__VA_ARGS__))
 
 /* With exit code 0. */
-struct ran must_bench(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-struct ran must_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define must_bench(...) bench_exits(0, NULL, __VA_ARGS__)
+#define must_shell(...) shell_exits(0, NULL, __VA_ARGS__)
 
 /* Skip the test where one of these programs is not installed. */
 void need_programs(const char *names);
