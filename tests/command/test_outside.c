@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Kernels from files (docs/kernels.md): fair ones are measured, others cost their own rows and no others. */
+#include "harness/machine/peak.h"
 #include "tests/judge/compiled.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
@@ -81,7 +82,18 @@ Test(outside, refused)
     bench_exits(2, "over 63 characters", "-b './fair .so'");
 }
 
-/* A kernel that has every function: libbenchattn, through both directions of the copies. */
+/* The peak that a function is held to, in GFLOP/s: its rate by what it says to be of the peak. */
+static double peak_said(const char *out, const char *function)
+{
+    const char *const at = strstr(out, kept_text("\"%s: ", function));
+    double rate, pct;
+
+    cr_assert(at && sscanf(at + strlen(function) + 1, ": %lg GFLOP/s, %lg %%", &rate, &pct) == 2);
+    return 100 * rate / pct;
+}
+
+/* A kernel that has every function: libbenchattn, through both directions of the copies. Floats are not held to
+ * a peak of bf16. */
 Test(outside, every_function)
 {
     SKIP_SANITIZED("the library is of builds for users");
@@ -93,6 +105,8 @@ Test(outside, every_function)
         "attention 200 cases, 0 refused; attention backward 200 cases, 0 refused; "
         "recurrence 200 cases, 0 refused",
         "linear bf16 200 cases");
+    const double ratio = peak_said(r.out.data, "linear bf16") / peak_said(r.out.data, "linear");
+    cr_expect(peak_of_bf16(cpu_isa()) ? ratio > 1.5 : fabs(ratio - 1) < 0.3, "%g", ratio);
     /* Masks, whose arrays have no numbers yet when the room of backward is asked for. */
     must_bench("-b ./library.so --variant bigbird --workload attn,layer --phase fwd_bwd --seq 40 "
                "--mem 0 " TINY);

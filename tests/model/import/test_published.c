@@ -85,7 +85,15 @@ Test(published, every_number_is_published)
 
 Test(published, configs_that_are_none)
 {
+    enum { MOST = 1 << 20 };
     published_copy("llama_gqa_bf16");
+    const struct bytes own = published_read("config.json");
+    char *const padded = memset(room(1, MOST + 1), ' ', MOST + 1);
+    memcpy(padded, own.data, own.n);
+    published_write("config.json", padded, MOST);
+    published_accepted("a large one");
+    published_write("config.json", padded, MOST + 1);
+    published_refused("a larger one", "larger than any that is published");
     published_write("config.json", "[1]", 3);
     published_refused("a list", "config.json");
     published_write("config.json", "{", 1);
@@ -93,11 +101,6 @@ Test(published, configs_that_are_none)
     static const char twice[] = "{\"model_type\":\"llama\",\"model_type\":\"gpt2\"}";
     published_write("config.json", twice, strlen(twice));
     published_refused("a key twice", "config.json");
-    const size_t large = (1 << 20) + 1;
-    char *const spaces = room(1, large);
-    memset(spaces, ' ', large);
-    published_write("config.json", spaces, large);
-    published_refused("a large one", "config.json");
     published_remove("config.json");
     published_refused("none", "config.json");
 }
