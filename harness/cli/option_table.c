@@ -389,7 +389,7 @@ const struct option_spec option_specs[] = {
      .usual = FOR(EVAL) | FOR(TRAIN),
      .doc = "model to score: a checkpoint, or the folder of a published model",
      .docs = {{.only = FOR(GENERATE), .doc = "model: a checkpoint, or the folder of a published model"},
-             {.only = FOR(EXPORT), .doc = "--to hf, gguf: model to write"},
+             {.only = FOR(EXPORT), .doc = "--to hf, gguf, peft: model to write"},
              {.only = SWEEPS, .doc = "model to score; none: do not score the shipped ones"},
              {.only = FOR(TRAIN) | FOR(IMPORT), .doc = "checkpoint to write"}}},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
