@@ -6,26 +6,14 @@
 /* A panel of `rows` keys, VL at most, of n numbers. The factor enters with the scores. */
 static void pack_panel(float *dst, const float *src, ptrdiff_t ld, int rows, int n, float factor)
 {
-    for (int p = 0; p < n; p += 2 * VL) {
-        vf t[VL];
-        UNROLL
-        for (int i = 0; i < VL; i++)
-            t[i] = i < rows ? vpairs_n(src + i * ld + p, n - p) : v0();
-        pack_pairs(dst + (ptrdiff_t)(p / 2) * VL, VL, t, lanes_for(n - p));
-    }
+    pack_pairs_across(false, dst, VL, src, ld, rows, n);
 }
 
 /* The same of bf16. */
 static void pack_panel_bf16(float *dst, const uint16_t *src, ptrdiff_t ld, int rows, int n,
                             float factor)
 {
-    for (int p = 0; p < n; p += 2 * VL) {
-        vf t[VL];
-        UNROLL
-        for (int i = 0; i < VL; i++)
-            t[i] = i < rows ? vld_pairs_n(src + i * ld + p, n - p) : v0();
-        pack_pairs(dst + (ptrdiff_t)(p / 2) * VL, VL, t, lanes_for(n - p));
-    }
+    pack_pairs_across(true, dst, VL, src, ld, rows, n);
 }
 
 /* Values of keys [r, r+n), d numbers each, r even, into strips of a matrix of `rows`. */

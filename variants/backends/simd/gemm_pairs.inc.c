@@ -4,21 +4,6 @@
  * and products of few rows with a weight W [n,k] of bf16, dot products along k that read W in
  * place. */
 
-/* dst[p][i] = pair p of row i, for `rows` rows of src, k numbers of each, in VL columns at stride
- * `step`. */
-static void pack_rows_across(float *dst, ptrdiff_t step, const float *src, ptrdiff_t ld, int rows,
-                             int k)
-{
-    for (int at = 0; at < k; at += 2 * VL) {
-        const int left = k - at;
-        vf t[VL];
-        UNROLL
-        for (int i = 0; i < VL; i++)
-            t[i] = i < rows ? vpairs_n(src + i * ld + at, left) : v0();
-        pack_pairs(dst + (ptrdiff_t)(at / 2) * step, step, t, lanes_for(left));
-    }
-}
-
 /* dst[p][i] = numbers i of rows 2 p and 2 p + 1 of src, k rows; `cols` of them, 0 up to VL. */
 static void pack_rows_along(float *dst, ptrdiff_t step, const float *src, ptrdiff_t ld, int cols,
                             int k)
@@ -30,20 +15,6 @@ static void pack_rows_along(float *dst, ptrdiff_t step, const float *src, ptrdif
     }
 }
 
-/* VL columns from j on of a narrow W, `cols` of them there. */
-static void pack_narrow(float *dst, const struct gemm *g, int p, int k, int j, int cols)
-{
-    for (int at = 0; at < k; at += 2 * VL) {
-        const int left = k - at;
-        vf t[VL];
-        UNROLL
-        for (int i = 0; i < VL; i++)
-            t[i] = i < cols ? vld_pairs_n((const uint16_t *)narrow_row(g, j + i) + p + at, left)
-                            : v0();
-        pack_pairs(dst + (ptrdiff_t)(at / 2) * NR, NR, t, lanes_for(left));
-    }
-}
-
 /* Rows [p, p+k) of op(b), columns [j, j+n), into slivers of [lanes_for(k)][NR]. */
 static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
 {
@@ -52,9 +23,10 @@ static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
         const int cols = min_int(VL, n - s);
 
         if (g->elem == ELEM_BF16)
-            pack_narrow(to, g, p, k, j + s, cols);
+            pack_pairs_across(true, to, NR, (const uint16_t *)narrow_row(g, j + s) + p, g->k, cols,
+                              k);
         else if (g->tb)
-            pack_rows_across(to, NR, g->b + (j + s) * g->ldb + p, g->ldb, cols, k);
+            pack_pairs_across(false, to, NR, g->b + (j + s) * g->ldb + p, g->ldb, cols, k);
         else
             pack_rows_along(to, NR, g->b + p * g->ldb + j + s, g->ldb, cols, k);
     }
@@ -67,7 +39,7 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
     if (g->ta)
         pack_rows_along(dst, R, g->a + p * g->lda + i, g->lda, R, k);
     else
-        pack_rows_across(dst, R, g->a + i * g->lda + p, g->lda, R, k);
+        pack_pairs_across(false, dst, R, g->a + i * g->lda + p, g->lda, R, k);
 }
 #endif
 

@@ -156,3 +156,23 @@ VEC_INLINE void pack_pairs(float *dst, ptrdiff_t step, vf t[VL], int pairs)
             vst(dst + i * step, t[i]);
 }
 #endif
+
+#if defined(VEC_BF16)
+/* dst[p][i] = pair p of row i, for `rows` rows of src, VL at most, n numbers of each: floats, or with
+ * `narrow` bf16; at stride `step`. */
+VEC_INLINE void pack_pairs_across(bool narrow, float *dst, ptrdiff_t step, const void *src,
+                                  ptrdiff_t ld, int rows, int n)
+{
+    for (int p = 0; p < n; p += 2 * VL) {
+        vf t[VL];
+        UNROLL
+        for (int i = 0; i < VL; i++) {
+            const ptrdiff_t at = i * ld + p;
+            t[i] = i >= rows ? v0()
+                   : narrow  ? vld_pairs_n((const uint16_t *)src + at, n - p)
+                             : vpairs_n((const float *)src + at, n - p);
+        }
+        pack_pairs(dst + (ptrdiff_t)(p / 2) * step, step, t, lanes_for(n - p));
+    }
+}
+#endif
