@@ -4,25 +4,17 @@
 #pragma once
 
 #include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 
 enum { VL = 8, VEC_REGISTERS = 16 };
 typedef __m256 vf;
+typedef __m256d vd;
+typedef __m256i vi;
+#define MM(op) _mm256_##op
+#define MM_WHOLE(op) _mm256_##op##_si256
+#define AS_INTS(x) _mm256_castps_si256(x)
+#define DPBUSD _mm256_dpbusd_avx_epi32
+#include "vec_x86.h"
 
-VEC_INLINE vf v1(float x) { return _mm256_set1_ps(x); }
-VEC_INLINE vf v0(void) { return _mm256_setzero_ps(); }
-VEC_INLINE vf vld(const float *p) { return _mm256_loadu_ps(p); }
-VEC_INLINE void vst(float *p, vf a) { _mm256_storeu_ps(p, a); }
-VEC_INLINE vf vadd(vf a, vf b) { return _mm256_add_ps(a, b); }
-VEC_INLINE vf vsub(vf a, vf b) { return _mm256_sub_ps(a, b); }
-VEC_INLINE vf vmul(vf a, vf b) { return _mm256_mul_ps(a, b); }
-VEC_INLINE vf vdiv(vf a, vf b) { return _mm256_div_ps(a, b); }
-VEC_INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
-VEC_INLINE vf vfnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a b */
-VEC_INLINE vf vmax(vf a, vf b) { return _mm256_max_ps(a, b); }
-VEC_INLINE vf vmin(vf a, vf b) { return _mm256_min_ps(a, b); }
 VEC_INLINE vf vabs(vf a) { return _mm256_andnot_ps(v1(-0.0f), a); }
 /* a where x < 0 or x is -0, b elsewhere. */
 VEC_INLINE vf vsel_neg(vf x, vf a, vf b) { return _mm256_blendv_ps(b, a, x); }
@@ -71,19 +63,13 @@ VEC_INLINE float vmax_lanes(vf a)
 /* Lane i of the result is vsum(r[i]), added in the same order. */
 VEC_INLINE vf vsums(const vf r[VL])
 {
-    vf u[4], w[2];
+    vf u[4];
 
     UNROLL
     for (int i = 0; i < 4; i++)
         u[i] = vadd(_mm256_permute2f128_ps(r[i], r[4 + i], 0x20),
                     _mm256_permute2f128_ps(r[i], r[4 + i], 0x31));
-    UNROLL
-    for (int i = 0; i < 2; i++) {
-        const __m256d a = _mm256_castps_pd(u[2 * i]), b = _mm256_castps_pd(u[2 * i + 1]);
-        w[i] = vadd(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)),
-                    _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
-    }
-    return vadd(_mm256_shuffle_ps(w[0], w[1], 0x88), _mm256_shuffle_ps(w[0], w[1], 0xdd));
+    return fold_quads(u);
 }
 
 /* x rounded to the nearest integer, and 2^n a for such an n in [-127, 127], 0 for -127: adding
@@ -95,22 +81,12 @@ VEC_INLINE vf vscale2(vf a, vf n)
     return vmul(a, _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23)));
 }
 
-/* r[i][j] <-> r[j][i]: pairs, then quads inside 128-bit lanes, then the lanes themselves. */
+/* r[i][j] <-> r[j][i]: inside 128-bit lanes, then the lanes themselves. */
 VEC_INLINE void vtranspose(vf r[VL])
 {
     vf t[VL];
 
-    UNROLL
-    for (int i = 0; i < 8; i += 4) {
-        const __m256d lo01 = _mm256_castps_pd(_mm256_unpacklo_ps(r[i], r[i + 1]));
-        const __m256d hi01 = _mm256_castps_pd(_mm256_unpackhi_ps(r[i], r[i + 1]));
-        const __m256d lo23 = _mm256_castps_pd(_mm256_unpacklo_ps(r[i + 2], r[i + 3]));
-        const __m256d hi23 = _mm256_castps_pd(_mm256_unpackhi_ps(r[i + 2], r[i + 3]));
-        t[i] = _mm256_castpd_ps(_mm256_unpacklo_pd(lo01, lo23));
-        t[i + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(lo01, lo23));
-        t[i + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(hi01, hi23));
-        t[i + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(hi01, hi23));
-    }
+    transpose_quads(t, r);
     UNROLL
     for (int c = 0; c < 4; c++) {
         r[c] = _mm256_permute2f128_ps(t[c], t[4 + c], 0x20);
@@ -160,11 +136,6 @@ VEC_INLINE vf vld_int8_n(const int8_t *p, int n)
     return vld_int8(some);
 }
 
-/* Halves of VL bytes, the upper or the lower, less 8. */
-VEC_INLINE __m128i halves_of(__m128i bytes, bool upper)
-{
-    return _mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15));
-}
 VEC_INLINE vf vld_int4(const uint8_t *p, bool upper)
 {
     const __m256i q = _mm256_cvtepu8_epi32(halves_of(_mm_loadl_epi64((const void *)p), upper));
@@ -173,19 +144,6 @@ VEC_INLINE vf vld_int4(const uint8_t *p, bool upper)
 }
 
 #if defined(VEC_INT8)
-/* Pairs of int16 lie in the lanes of vf, the first in the lower half, and no arithmetic on floats
- * touches them; vi are sums of their products. */
-typedef __m256i vi;
-VEC_INLINE vi vi0(void) { return _mm256_setzero_si256(); }
-VEC_INLINE vi vild(const void *p) { return _mm256_loadu_si256(p); }
-VEC_INLINE vf vfloats(vi a) { return _mm256_cvtepi32_ps(a); }
-/* acc + both products of each pair. */
-VEC_INLINE vi vmadd(vi acc, vf a, vf b)
-{
-    const __m256i sums = _mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b));
-
-    return _mm256_add_epi32(acc, sums);
-}
 /* The numbers of lo, then those of hi, to the nearest integers. */
 VEC_INLINE vf vpairs(vf lo, vf hi)
 {
@@ -204,7 +162,7 @@ VEC_INLINE void vst_int8(int8_t *p, vf pairs)
 
 /* A block of 32 int8, and the products of two in VL sums. Sums of two products, the first without
  * its sign, are below 2^15: no number of b, which takes that sign, is -128. One of a may be. */
-typedef __m256i vb;
+typedef vi vb;
 VEC_INLINE vb vld_block(const int8_t *q) { return _mm256_loadu_si256((const void *)q); }
 VEC_INLINE vb vld_block4(const uint8_t *q)
 {
@@ -226,13 +184,6 @@ VEC_INLINE vf vdot_block(vb a, vb b)
 }
 
 #if defined(VEC_DOT4)
-/* Sums of four products, of unsigned with signed int8; what makes a weight of q8 unsigned. */
-enum { DOT4_ZERO = 128 };
-VEC_INLINE vi vi1(const float *p) { return _mm256_castps_si256(_mm256_set1_ps(*p)); }
-VEC_INLINE vi vdot4(vi acc, vf a, vi b)
-{
-    return _mm256_dpbusd_avx_epi32(acc, _mm256_castps_si256(a), b);
-}
 /* A block of 32 numbers plus DOT4_ZERO, and its scale. Wider vectors hold `then` as well. */
 VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
 {
@@ -269,20 +220,5 @@ VEC_INLINE vf vld_nibble_scales(enum elem elem, const void *w)
 VEC_INLINE vf vld_nibble_shifts(const struct q4_1_block w[2])
 {
     return v1_each(&w[0].shift, &w[1].shift);
-}
-/* acc + sums of products: of the lower halves of bytes with `lower`, of the upper with `upper`. The
- * sums of four that fit in int16 are below 4 * 15 * 127. */
-VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const int8_t upper[4 * VL])
-{
-    const __m256i fifteen = _mm256_set1_epi8(15), lo = _mm256_and_si256(both, fifteen);
-    const __m256i hi = _mm256_and_si256(_mm256_srli_epi16(both, 4), fifteen);
-#if defined(VEC_DOT4)
-    return _mm256_dpbusd_avx_epi32(_mm256_dpbusd_avx_epi32(acc, lo, vild(lower)), hi, vild(upper));
-#else
-    const __m256i sums = _mm256_add_epi16(_mm256_maddubs_epi16(lo, vild(lower)),
-                                          _mm256_maddubs_epi16(hi, vild(upper)));
-
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
-#endif
 }
 #endif

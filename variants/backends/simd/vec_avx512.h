@@ -4,25 +4,17 @@
 #pragma once
 
 #include <immintrin.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 
 enum { VL = 16, VEC_REGISTERS = 32 };
 typedef __m512 vf;
+typedef __m512d vd;
+typedef __m512i vi;
+#define MM(op) _mm512_##op
+#define MM_WHOLE(op) _mm512_##op##_si512
+#define AS_INTS(x) _mm512_castps_si512(x)
+#define DPBUSD _mm512_dpbusd_epi32
+#include "vec_x86.h"
 
-VEC_INLINE vf v1(float x) { return _mm512_set1_ps(x); }
-VEC_INLINE vf v0(void) { return _mm512_setzero_ps(); }
-VEC_INLINE vf vld(const float *p) { return _mm512_loadu_ps(p); }
-VEC_INLINE void vst(float *p, vf a) { _mm512_storeu_ps(p, a); }
-VEC_INLINE vf vadd(vf a, vf b) { return _mm512_add_ps(a, b); }
-VEC_INLINE vf vsub(vf a, vf b) { return _mm512_sub_ps(a, b); }
-VEC_INLINE vf vmul(vf a, vf b) { return _mm512_mul_ps(a, b); }
-VEC_INLINE vf vdiv(vf a, vf b) { return _mm512_div_ps(a, b); }
-VEC_INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-VEC_INLINE vf vfnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a b */
-VEC_INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
-VEC_INLINE vf vmin(vf a, vf b) { return _mm512_min_ps(a, b); }
 VEC_INLINE vf vabs(vf a) { return _mm512_abs_ps(a); }
 /* a where x < 0 or x is -0, b elsewhere. */
 VEC_INLINE vf vsel_neg(vf x, vf a, vf b)
@@ -52,7 +44,7 @@ VEC_INLINE float vmax_lanes(vf a) { return _mm512_reduce_max_ps(a); }
  * of two vectors at a time, which takes 3 instructions a vector. */
 VEC_INLINE vf vsums(const vf r[VL])
 {
-    vf t[8], u[4], w[2];
+    vf t[8], u[4];
 
     UNROLL
     for (int i = 0; i < 8; i++) {
@@ -63,13 +55,7 @@ VEC_INLINE vf vsums(const vf r[VL])
     for (int i = 0; i < 4; i++) /* lanes of 4 floats: rows i, 4 + i, 8 + i, 12 + i */
         u[i] = vadd(_mm512_shuffle_f32x4(t[i], t[4 + i], 0x88),
                     _mm512_shuffle_f32x4(t[i], t[4 + i], 0xdd));
-    UNROLL
-    for (int i = 0; i < 2; i++) {
-        const __m512d a = _mm512_castps_pd(u[2 * i]), b = _mm512_castps_pd(u[2 * i + 1]);
-        w[i] = vadd(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
-                    _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
-    }
-    return vadd(_mm512_shuffle_ps(w[0], w[1], 0x88), _mm512_shuffle_ps(w[0], w[1], 0xdd));
+    return fold_quads(u);
 }
 
 /* x rounded to the nearest integer, and 2^n a for such an n. */
@@ -93,22 +79,12 @@ VEC_INLINE vf vexp2(vf x)
     return _mm512_scalef_ps(p, x);
 }
 
-/* r[i][j] <-> r[j][i]: pairs, then quads inside 128-bit lanes, then the lanes themselves. */
+/* r[i][j] <-> r[j][i]: inside 128-bit lanes, then the lanes themselves. */
 VEC_INLINE void vtranspose(vf r[VL])
 {
     vf t[VL];
 
-    UNROLL
-    for (int i = 0; i < 16; i += 4) {
-        const __m512d lo01 = _mm512_castps_pd(_mm512_unpacklo_ps(r[i], r[i + 1]));
-        const __m512d hi01 = _mm512_castps_pd(_mm512_unpackhi_ps(r[i], r[i + 1]));
-        const __m512d lo23 = _mm512_castps_pd(_mm512_unpacklo_ps(r[i + 2], r[i + 3]));
-        const __m512d hi23 = _mm512_castps_pd(_mm512_unpackhi_ps(r[i + 2], r[i + 3]));
-        t[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(lo01, lo23));
-        t[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(lo01, lo23));
-        t[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(hi01, hi23));
-        t[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(hi01, hi23));
-    }
+    transpose_quads(t, r);
     UNROLL
     for (int c = 0; c < 4; c++) { /* lane l of t[4 g + c] is rows 4 g.. of column 4 l + c */
         const vf even01 = _mm512_shuffle_f32x4(t[c], t[4 + c], 0x88);
@@ -182,10 +158,6 @@ VEC_INLINE vf vld_pairs_n(const uint16_t *p, int n)
 }
 #endif
 
-VEC_INLINE __m128i halves_of(__m128i bytes, bool upper)
-{
-    return _mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15));
-}
 VEC_INLINE vf vld_int4(const uint8_t *p, bool upper)
 {
     const vf numbers = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
@@ -196,15 +168,6 @@ VEC_INLINE vf vld_int4(const uint8_t *p, bool upper)
 }
 
 #if defined(VEC_INT8)
-/* As in vec_avx2.h. */
-typedef __m512i vi;
-VEC_INLINE vi vi0(void) { return _mm512_setzero_si512(); }
-VEC_INLINE vi vild(const void *p) { return _mm512_loadu_si512(p); }
-VEC_INLINE vf vfloats(vi a) { return _mm512_cvtepi32_ps(a); }
-VEC_INLINE vi vmadd(vi acc, vf a, vf b)
-{
-    return _mm512_add_epi32(acc, _mm512_madd_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b)));
-}
 VEC_INLINE vf vpairs(vf lo, vf hi)
 {
     const __m256i first = _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(lo));
@@ -217,7 +180,7 @@ VEC_INLINE void vst_int8(int8_t *p, vf pairs)
     _mm256_storeu_si256((void *)p, _mm512_cvtsepi16_epi8(_mm512_castps_si512(pairs)));
 }
 
-typedef __m512i vb; /* as int16 */
+typedef vi vb; /* as int16 */
 VEC_INLINE vb vld_block(const int8_t *q)
 {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)q));
@@ -230,13 +193,6 @@ VEC_INLINE vb vld_block4(const uint8_t *q)
     return _mm512_cvtepi8_epi16(_mm256_sub_epi8(all, _mm256_set1_epi8(8)));
 }
 #if defined(VEC_DOT4)
-/* As in vec_avx2.h. */
-enum { DOT4_ZERO = 128 };
-VEC_INLINE vi vi1(const float *p) { return _mm512_castps_si512(_mm512_set1_ps(*p)); }
-VEC_INLINE vi vdot4(vi acc, vf a, vi b)
-{
-    return _mm512_dpbusd_epi32(acc, _mm512_castps_si512(a), b);
-}
 /* Two blocks of 32 numbers plus DOT4_ZERO. */
 VEC_INLINE vf vquads8(const int8_t *p, const int8_t *then)
 {
@@ -286,21 +242,6 @@ VEC_INLINE vf vld_nibble_shifts(const struct q4_1_block w[4])
     const float *const words = (const float *)(const void *)w;
 
     return _mm512_permutex2var_ps(_mm512_loadu_ps(words), at, _mm512_loadu_ps(words + 8));
-}
-/* acc + sums of products: of the lower halves of bytes with `lower`, of the upper with `upper`. */
-VEC_INLINE vi vdot_nibbles(vi acc, vb both, const int8_t lower[4 * VL], const int8_t upper[4 * VL])
-{
-    const __m512i fifteen = _mm512_set1_epi8(15), lo = _mm512_and_si512(both, fifteen);
-    const __m512i hi = _mm512_and_si512(_mm512_srli_epi16(both, 4), fifteen);
-
-#if defined(VEC_DOT4)
-    return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(acc, lo, vild(lower)), hi, vild(upper));
-#else
-    const __m512i sums = _mm512_add_epi16(_mm512_maddubs_epi16(lo, vild(lower)),
-                                          _mm512_maddubs_epi16(hi, vild(upper)));
-
-    return _mm512_add_epi32(acc, _mm512_madd_epi16(sums, _mm512_set1_epi16(1)));
-#endif
 }
 VEC_INLINE void vblock_pairs(vf to[1], vb b) { to[0] = _mm512_castsi512_ps(b); }
 VEC_INLINE vf vdot_block(vb a, vb b) { return _mm512_cvtepi32_ps(_mm512_madd_epi16(a, b)); }
