@@ -166,20 +166,15 @@ static void product_backward(const struct engine *g, const struct stage *t, cons
 static void finish(const struct engine *g, const struct config *c, const struct stage *t,
                    const struct param *w, float *z, struct result result, int rows)
 {
-    g->ops.act(&(struct act){
-        .y = z, .x = z, .bias = w[1].data, .rows = rows, .n = t->out, .threads = g->threads});
+    linear_epilogue(g, (struct act){.y = z, .bias = w[1].data}, z, rows, t->out);
     if (t->shuffle)
         shuffle(result.sum, z, rows, t->out, t->groups, false, g->threads);
     if (t->norm)
         layer_norm(g, &w[2], result.normed, result.sum, rows * t->groups, t->out / t->groups,
                    c->ln_eps);
     if (t->act)
-        g->ops.act(&(struct act){.kind = dextra_act(c),
-                                 .y = result.y,
-                                 .x = result.normed,
-                                 .rows = rows,
-                                 .n = t->out,
-                                 .threads = g->threads});
+        linear_epilogue(g, (struct act){.kind = dextra_act(c), .y = result.y}, result.normed, rows,
+                        t->out);
 }
 
 /* From d_y, in place, to the gradient of the product: d_y or, with a shuffle, d_z. */

@@ -3,6 +3,7 @@
  * Feature maps of queries and keys. The exponentials of random features have arguments <= 0, where
  * ELU + 1 is the exponential: the row operation ELU1 computes both. */
 #include "features.h"
+#include "linear.h"
 #include "variants/base/rng.h"
 
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
@@ -253,12 +254,6 @@ void features_forward(const struct engine *g, const struct config *c, const stru
     }
     const float most = 40; /* e^40 is far below the largest float, also in products with keys */
     const int m = features_count(c);
-    const struct act exponential = {.kind = ACT_ELU1,
-                                    .y = f,
-                                    .x = is_random(c) ? f : x,
-                                    .rows = rows,
-                                    .n = m,
-                                    .threads = g->threads};
 
     if (is_random(c)) {
         begin(g, c, of, f, x, rows);
@@ -267,7 +262,7 @@ void features_forward(const struct engine *g, const struct config *c, const stru
         if (query)
             subtract_row_max(g, f, rows, m);
     }
-    g->ops.act(&exponential);
+    linear_epilogue(g, (struct act){.kind = ACT_ELU1, .y = f}, is_random(c) ? f : x, rows, m);
     if (is_random(c) && !query)
         scale(g, f, expf(fminf(of->top, most)) / sqrtf((float)m), (size_t)rows * (size_t)m);
 }

@@ -65,8 +65,7 @@ static void no_params(const struct config *c, const char *prefix, struct params 
 static void residual_forward(const struct engine *g, const struct config *c, const struct param *w,
                              float *out, const float *x, float *y, int rows, float *work)
 {
-    g->ops.act(
-        &(struct act){.y = out, .x = x, .add = y, .rows = rows, .n = c->D, .threads = g->threads});
+    linear_epilogue(g, (struct act){.y = out, .add = y}, x, rows, c->D);
 }
 
 const struct gate gate_residual = {.name = "residual",

@@ -4,6 +4,7 @@
  * carries the last rows of its input to the next segment. */
 #include "steps.h"
 #include "variants/backends/conv.h"
+#include "variants/parts/linear.h"
 
 /* The rows of its input, after those of memory in front of it or those of its state. */
 static struct conv conv_of(const struct step_call *c, int taps, const float *by_tap)
@@ -59,12 +60,9 @@ static void conv_step_forward(const struct step_call *c)
 {
     conv_by_taps(c->scratch, c->param[WEIGHT]->data, c->in->n, c->s->n[TAPS]);
     const struct conv of = convolve(c, c->scratch, &c->out[SUM]);
-    c->g->ops.act(&(struct act){.kind = (enum act_kind)c->s->n[CURVE],
-                                .y = c->out[RESULT].at,
-                                .x = c->out[SUM].at,
-                                .rows = c->B * c->L,
-                                .n = c->in->n,
-                                .threads = c->g->threads});
+    linear_epilogue(c->g,
+                    (struct act){.kind = (enum act_kind)c->s->n[CURVE], .y = c->out[RESULT].at},
+                    c->out[SUM].at, c->B * c->L, c->in->n);
     keep_rows(c, &of);
 }
 

@@ -5,6 +5,7 @@
  *
  *   o <- o (.) sigma(W_g x) */
 #include "sublayer_attention.h"
+#include "variants/parts/linear.h"
 
 enum { GATE, GATED }; /* [B,L,H or H*dh] the gate, or its gradient; [B,L,H*dh] the gated output */
 
@@ -38,12 +39,7 @@ static void output(const struct part_call *t, struct seq_rows x)
 
     CHECK(o && gate && gated);
     project_map(g, t->param, NULL, (struct seq_rows){gate, t->n.L * width}, x, t->n.B, t->n.L);
-    g->ops.act(&(struct act){.kind = ACT_SIGMOID,
-                             .y = gate,
-                             .x = gate,
-                             .rows = (int)rows,
-                             .n = (int)width,
-                             .threads = g->threads});
+    linear_epilogue(g, (struct act){.kind = ACT_SIGMOID, .y = gate}, gate, (int)rows, (int)width);
 #pragma omp parallel for num_threads(team_for(g->threads, rows *HD))
     for (ptrdiff_t y = 0; y < rows * width; y++)
         for (ptrdiff_t e = y * each; e < (y + 1) * each; e++)

@@ -191,12 +191,6 @@ static void products(const struct engine *g, float *logits, int ld, const float 
     mm(g, NT, rows, n, width, 1, z, width, W, width, 0, logits, ld);
 }
 
-static void add_bias(const struct engine *g, float *logits, const float *bias, int rows, int n)
-{
-    g->ops.act(&(struct act){
-        .y = logits, .x = logits, .bias = bias, .rows = rows, .n = n, .threads = g->threads});
-}
-
 static void head(struct adaptive_words *t, const struct engine *g, const float *h, int rows)
 {
     const struct cluster *const k = &t->at[0];
@@ -210,7 +204,8 @@ static void head(struct adaptive_words *t, const struct engine *g, const float *
         memcpy(t->bias + k->n, t->params->v[t->cluster_bias].data,
                sizeof(float) * (size_t)(t->n - 1));
     }
-    add_bias(g, t->head_logits, t->bias, rows, t->head);
+    linear_epilogue(g, (struct act){.y = t->head_logits, .bias = t->bias}, t->head_logits, rows,
+                    t->head);
 }
 
 /* logits [rows,n] of cluster i from x [rows,D]; z is room for their maps. */
@@ -221,7 +216,8 @@ static void tail(struct adaptive_words *t, const struct engine *g, int i, float 
 
     products(g, logits, k->n, project(t, g, k, z, x, rows), adaptive_table(t, k->out, k), k->n,
              k->width, rows);
-    add_bias(g, logits, t->params->v[k->bias].data + k->row, rows, k->n);
+    const float *const bias = t->params->v[k->bias].data + k->row;
+    linear_epilogue(g, (struct act){.y = logits, .bias = bias}, logits, rows, k->n);
 }
 
 /* Logits of tails lie behind one another. */

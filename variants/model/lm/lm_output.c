@@ -40,12 +40,8 @@ static void plain_logits(struct lm *m, const struct engine *g, int rows)
 
     linear_apply(g, W, m->logits, m->h, rows);
     if (c->out_bias)
-        g->ops.act(&(struct act){.y = m->logits,
-                                 .x = m->logits,
-                                 .bias = m->params.v[m->at_out_bias].data,
-                                 .rows = rows,
-                                 .n = c->V,
-                                 .threads = g->threads});
+        linear_epilogue(g, (struct act){.y = m->logits, .bias = m->params.v[m->at_out_bias].data},
+                        m->logits, rows, c->V);
 }
 
 bool lm_has_logits(const struct lm *m) { return !has_clusters(&m->c); }

@@ -142,14 +142,11 @@ static void dense_forward(const struct engine *g, const struct config *c, const 
                                  .n = c->F,
                                  .threads = g->threads});
     else if (keep && c->ffn->act != ACT_RELU)
-        g->ops.act(&(struct act){.kind = c->ffn->act,
-                                 .y = hidden,
-                                 .x = pre,
-                                 .bias = data(f.b1),
-                                 .beta = data(f.beta),
-                                 .rows = rows,
-                                 .n = c->F,
-                                 .threads = g->threads});
+        linear_epilogue(
+            g,
+            (struct act){
+                .kind = c->ffn->act, .y = hidden, .bias = data(f.b1), .beta = data(f.beta)},
+            pre, rows, c->F);
     dropout(drop, DROP_HIDDEN, hidden, units(c, rows), g->threads);
     if (f.norm)
         layer_norm(g, f.norm, work, hidden, rows, c->F, c->ln_eps);
