@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Absolute positions: none at all, the sinusoid added to the embedding (Vaswani et al. 2017,
- * section 3.5), or a learned table added to the input of every layer (Al-Rfou et al. 2018). */
+ * Absolute positions: none at all, or the sinusoid added to the embedding (Vaswani et al. 2017,
+ * section 3.5). */
 #include "variants/parts/parts.h"
 
 const struct pos pos_none = {.name = "none", .by_steps = true};
@@ -48,38 +48,4 @@ const struct pos pos_sinusoid = {
     .n_pos_encoding = sinusoid_n_pos_encoding,
     .pos_encoding = sinusoid_pos_encoding,
     .embed = sinusoid_embed,
-};
-
-/* ---- learned_layer: every layer adds its own table to its input --------------------------- */
-
-static int learned_positions(const struct config *c) { return c->max_seq; }
-
-static void learned_params(const struct config *c, const char *prefix, struct params *p)
-{
-    params_add(p, INIT_TABLE, 0, 2, (const int[]){c->max_seq, c->D}, "%spos.weight", prefix);
-}
-
-static void learned_enter(const struct config *c, const struct param *layer, int64_t first,
-                          float *x, int B, int L)
-{
-    CHECK(first + L <= layer->shape[0]);
-    for (int b = 0; b < B; b++)
-        for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
-            x[(ptrdiff_t)b * L * c->D + e] += layer->data[first * c->D + e];
-}
-
-static void learned_enter_grad(const struct config *c, const struct param *layer, const float *d_x,
-                               int B, int L)
-{
-    for (int b = 0; b < B; b++)
-        for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
-            layer->grad[e] += d_x[(ptrdiff_t)b * L * c->D + e];
-}
-
-const struct pos pos_learned_layer = {
-    .name = "learned_layer",
-    .positions = learned_positions,
-    .layer_params = learned_params,
-    .enter = learned_enter,
-    .enter_grad = learned_enter_grad,
 };

@@ -1,50 +1,79 @@
 /* SPDX-License-Identifier: MIT
  *
- * A learned table of positions, added to the embedding once (Radford et al. 2018; Gehring et al.
- * 2017): position t of the window uses row t. */
+ * Learned tables of positions: position t of the window uses row t. One is added to the embedding
+ * (Radford et al. 2018; Gehring et al. 2017), or every layer adds its own to its input (Al-Rfou et
+ * al. 2018). */
 #include "variants/parts/parts.h"
 
-static int learned_positions(const struct config *c)
+/* ---- learned_layer ------------------------------------------------------------------------ */
+
+static int layer_positions(const struct config *c) { return c->max_seq; }
+
+static void layer_params(const struct config *c, const char *prefix, struct params *p)
 {
-    return c->max_pos ? c->max_pos : c->max_seq;
+    params_add(p, INIT_TABLE, 0, 2, (const int[]){c->max_seq, c->D}, "%spos.weight", prefix);
 }
 
-static enum status learned_check(const struct config *c, struct err *e)
+static void enter(const struct config *c, const struct param *table, int64_t first, float *x, int B,
+                  int L)
 {
-    if (learned_positions(c) < c->max_seq)
+    CHECK(first + L <= table->shape[0]);
+    for (int b = 0; b < B; b++)
+        for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
+            x[(ptrdiff_t)b * L * c->D + e] += table->data[first * c->D + e];
+}
+
+static void enter_grad(const struct config *c, const struct param *table, const float *d_x, int B,
+                       int L)
+{
+    for (int b = 0; b < B; b++)
+        for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
+            table->grad[e] += d_x[(ptrdiff_t)b * L * c->D + e];
+}
+
+const struct pos pos_learned_layer = {
+    .name = "learned_layer",
+    .positions = layer_positions,
+    .layer_params = layer_params,
+    .enter = enter,
+    .enter_grad = enter_grad,
+};
+
+/* ---- learned ------------------------------------------------------------------------------ */
+
+static int table_positions(const struct config *c) { return c->max_pos ? c->max_pos : c->max_seq; }
+
+static enum status check(const struct config *c, struct err *e)
+{
+    if (table_positions(c) < c->max_seq)
         return fail(e, E_USAGE,
                     "learned: a table of %d positions, windows of up to %d  -> use shorter windows",
-                    learned_positions(c), c->max_seq);
+                    table_positions(c), c->max_seq);
     return OK;
 }
 
-static void learned_params(const struct config *c, struct params *p)
+static void model_params(const struct config *c, struct params *p)
 {
-    params_add(p, INIT_TABLE, 0, 2, (const int[]){learned_positions(c), c->D}, "pos.weight");
+    params_add(p, INIT_TABLE, 0, 2, (const int[]){table_positions(c), c->D}, "pos.weight");
 }
 
-static void learned_embed(const struct config *c, const struct param *model,
-                          const float *pos_encoding, int64_t first, float *h, int B, int L)
+static void embed(const struct config *c, const struct param *table, const float *pos_encoding,
+                  int64_t first, float *h, int B, int L)
 {
-    CHECK(first + L <= model->shape[0]);
-    for (int b = 0; b < B; b++)
-        for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
-            h[(ptrdiff_t)b * L * c->D + e] += model->data[first * c->D + e];
+    enter(c, table, first, h, B, L);
 }
 
-static void learned_embed_grad(const struct config *c, const struct param *model,
-                               float *pos_encoding, int K, const float *d_h, int B, int L)
+static void embed_grad(const struct config *c, const struct param *table, float *pos_encoding,
+                       int K, const float *d_h, int B, int L)
 {
-    for (int b = 0; b < B; b++)
-        for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
-            model->grad[e] += d_h[(ptrdiff_t)b * L * c->D + e];
+    enter_grad(c, table, d_h, B, L);
 }
 
 const struct pos pos_learned = {
     .name = "learned",
-    .check = learned_check,
-    .positions = learned_positions,
-    .model_params = learned_params,
-    .embed = learned_embed,
-    .embed_grad = learned_embed_grad,
+    .check = check,
+    .positions = table_positions,
+    .model_params = model_params,
+    .embed = embed,
+    .embed_grad = embed_grad,
 };
