@@ -7,58 +7,67 @@
 /* Which studies have a column: of texts, of tasks. */
 enum { TEXTS = 1, TASKS = 2, BOTH = TEXTS | TASKS };
 
-/* X(column, studies, a struct text_table_column), in the order of the table. */
-#define COLUMN_LIST(X)                                                                             \
-    X(CORPUS, BOTH, .name = "corpus")                                                              \
-    X(SIZE, BOTH, .name = "size", .spare = 1)                                                      \
-    X(CONTENDER, BOTH, .name = "contender")                                                        \
-    X(CONTROL, BOTH, .name = "control")                                                            \
-    X(SKELETON, BOTH, .name = "skeleton", .spare = 2)                                              \
-    X(BUDGET, BOTH, .name = "budget_tokens", .number = true)                                       \
-    X(PARAMETERS, BOTH, .name = "parameters", .number = true, .spare = 4)                          \
-    X(RATE, BOTH, .name = "lr", .number = true, .spare = 4)                                        \
-    X(SEEDS, BOTH, .name = "seeds", .number = true, .spare = 2)                                    \
-    X(TEST, TEXTS, .name = "test_nats", .number = true, .spare = 1)                                \
-    X(SD, TEXTS, .name = "sd_nats", .number = true, .spare = 3)                                    \
-    X(RETURN, TASKS, .name = "return", .number = true)                                             \
-    X(RETURN_LOW, TASKS, .name = "return_low", .number = true, .spare = 2)                         \
-    X(RETURN_HIGH, TASKS, .name = "return_high", .number = true, .spare = 2)                       \
-    X(RETURN_SD, TASKS, .name = "sd", .number = true, .spare = 3)                                  \
-    X(RANDOM, TASKS, .name = "random", .number = true, .spare = 2)                                 \
-    X(OPTIMUM, TASKS, .name = "optimum", .number = true, .spare = 2)                               \
-    X(WAY, BOTH, .name = "way", .number = true)                                                    \
-    X(WAY_LEAST, BOTH, .name = "way_least", .number = true, .spare = 3)                            \
-    X(WAY_MOST, BOTH, .name = "way_most", .number = true, .spare = 3)                              \
-    X(REACHED, TEXTS, .name = "reached", .spare = 1)                                               \
-    X(SOLVED, TASKS, .name = "solved")                                                             \
-    X(SHARE_LOW, TASKS, .name = "solved_low", .number = true, .spare = 3)                          \
-    X(SHARE_HIGH, TASKS, .name = "solved_high", .number = true, .spare = 3)                        \
-    X(DIFF, TEXTS, .name = "diff_nats", .number = true)                                            \
-    X(RETURN_GAIN, TASKS, .name = "gain", .number = true)                                          \
-    X(LOW, BOTH, .name = "ci95_low", .number = true)                                               \
-    X(HIGH, BOTH, .name = "ci95_high", .number = true)                                             \
-    X(P, BOTH, .name = "p_holm", .number = true, .spare = 3)                                       \
-    X(Q, BOTH, .name = "q", .number = true, .spare = 4)                                            \
-    X(SHOWN, TEXTS, .name = "shown_min_nats", .number = true, .spare = 4)                          \
-    X(RETURN_SHOWN, TASKS, .name = "shown_min", .number = true, .spare = 4)                        \
-    X(VERDICT, BOTH, .name = "verdict")                                                            \
-    X(TIME, BOTH, .name = "time_ratio", .number = true, .spare = 1)                                \
-    X(TIME_LOW, BOTH, .name = "time_low", .number = true, .spare = 2)                              \
-    X(TIME_HIGH, BOTH, .name = "time_high", .number = true, .spare = 2)                            \
-    X(TIME_VERDICT, BOTH, .name = "time_verdict", .spare = 1)                                      \
-    X(NOISE, TEXTS, .name = "noise_nats", .number = true, .wide = true)                            \
-    X(RETURN_NOISE, TASKS, .name = "noise", .number = true, .wide = true)                          \
-    X(NOTE, BOTH, .name = "note", .least = 12, .spare = 2)
+/* TEXT(column, studies, text of an entry, members of a struct text_table_column) and NUMBER(column,
+ * studies, format, number of an entry, members), in the order of the table. */
+#define COLUMN_LIST(TEXT, NUMBER)                                                                  \
+    TEXT(CORPUS, BOTH, r->row->corpus, .name = "corpus")                                           \
+    TEXT(SIZE, BOTH, r->row->size, .name = "size", .spare = 1)                                     \
+    TEXT(CONTENDER, BOTH, r->row->contender, .name = "contender")                                  \
+    TEXT(CONTROL, BOTH, r->row->control, .name = "control")                                        \
+    TEXT(SKELETON, BOTH, r->row->skeleton, .name = "skeleton", .spare = 2)                         \
+    NUMBER(BUDGET, BOTH, "%.0f", count(r->row->budget_tokens), .name = "budget_tokens")            \
+    NUMBER(PARAMETERS, BOTH, "%.0f", count(r->row->parameters), .name = "parameters", .spare = 4)  \
+    NUMBER(RATE, BOTH, "%g", r->lr, .name = "lr", .spare = 4)                                      \
+    NUMBER(SEEDS, BOTH, "%.0f", r->test.n, .name = "seeds", .spare = 2)                            \
+    NUMBER(TEST, TEXTS, "%.4f", r->test.mean, .name = "test_nats", .spare = 1)                     \
+    NUMBER(SD, TEXTS, "%.4f", r->test.sd, .name = "sd_nats", .spare = 3)                           \
+    NUMBER(RETURN, TASKS, "%.4f", r->test.mean, .name = "return")                                  \
+    NUMBER(RETURN_LOW, TASKS, "%.4f", mean.low, .name = "return_low", .spare = 2)                  \
+    NUMBER(RETURN_HIGH, TASKS, "%.4f", mean.high, .name = "return_high", .spare = 2)               \
+    NUMBER(RETURN_SD, TASKS, "%.4f", r->test.sd, .name = "sd", .spare = 3)                         \
+    NUMBER(RANDOM, TASKS, "%.4f", r->row->random_return, .name = "random", .spare = 2)             \
+    NUMBER(OPTIMUM, TASKS, "%.4f", r->row->optimum_return, .name = "optimum", .spare = 2)          \
+    NUMBER(WAY, BOTH, "%.3f", no_minus(r->way.mean), .name = "way")                                \
+    NUMBER(WAY_LEAST, BOTH, "%.3f", no_minus(r->way.least), .name = "way_least", .spare = 3)       \
+    NUMBER(WAY_MOST, BOTH, "%.3f", no_minus(r->way.most), .name = "way_most", .spare = 3)          \
+    TEXT(REACHED, TEXTS,                                                                           \
+         isnan(r->way.mean) ? ""                                                                   \
+         : study_reached(r) ? "yes"                                                                \
+                            : "no",                                                                \
+         .name = "reached", .spare = 1)                                                            \
+    TEXT(SOLVED, TASKS, solved, .name = "solved")                                                  \
+    NUMBER(SHARE_LOW, TASKS, "%.2f", share.low, .name = "solved_low", .spare = 3)                  \
+    NUMBER(SHARE_HIGH, TASKS, "%.2f", share.high, .name = "solved_high", .spare = 3)               \
+    NUMBER(DIFF, TEXTS, "%+.4f", r->quality.diff.mid, .name = "diff_nats")                         \
+    NUMBER(RETURN_GAIN, TASKS, "%+.4f", r->quality.diff.mid, .name = "gain")                       \
+    NUMBER(LOW, BOTH, "%+.4f", r->quality.diff.low, .name = "ci95_low")                            \
+    NUMBER(HIGH, BOTH, "%+.4f", r->quality.diff.high, .name = "ci95_high")                         \
+    NUMBER(P, BOTH, "%.2g", r->p, .name = "p_holm", .spare = 3)                                    \
+    NUMBER(Q, BOTH, "%.2g", r->q, .name = "q", .spare = 4)                                         \
+    NUMBER(SHOWN, TEXTS, "%.4f", r->shown_min, .name = "shown_min_nats", .spare = 4)               \
+    NUMBER(RETURN_SHOWN, TASKS, "%.4f", r->shown_min, .name = "shown_min", .spare = 4)             \
+    TEXT(VERDICT, BOTH, origin ? "" : study_verdict_name[r->verdict], .name = "verdict")           \
+    NUMBER(TIME, BOTH, "%.3f", exp(r->log_time.mid), .name = "time_ratio", .spare = 1)             \
+    NUMBER(TIME_LOW, BOTH, "%.3f", exp(r->log_time.low), .name = "time_low", .spare = 2)           \
+    NUMBER(TIME_HIGH, BOTH, "%.3f", exp(r->log_time.high), .name = "time_high", .spare = 2)        \
+    TEXT(TIME_VERDICT, BOTH, time_verdict, .name = "time_verdict", .spare = 1)                     \
+    NUMBER(NOISE, TEXTS, "%.4g", v->noise, .name = "noise_nats", .wide = true)                     \
+    NUMBER(RETURN_NOISE, TASKS, "%.4g", v->noise, .name = "noise", .wide = true)                   \
+    TEXT(NOTE, BOTH, note, .name = "note", .least = 12, .spare = 2)
 
-#define X(column, ...) column,
-enum { COLUMN_LIST(X) COLUMNS };
-#undef X
-#define X(column, studies, ...) {studies, {__VA_ARGS__}},
+#define TEXT(column, ...) column,
+#define NUMBER(column, ...) column,
+enum { COLUMN_LIST(TEXT, NUMBER) COLUMNS };
+#undef TEXT
+#undef NUMBER
+#define TEXT(column, studies, text, ...) {studies, {__VA_ARGS__}},
+#define NUMBER(column, studies, format, x, ...) {studies, {.number = true, __VA_ARGS__}},
 static const struct {
     int studies;
     struct text_table_column is;
-} columns[COLUMNS] = {COLUMN_LIST(X)};
-#undef X
+} columns[COLUMNS] = {COLUMN_LIST(TEXT, NUMBER)};
+#undef TEXT
+#undef NUMBER
 
 /* Those of a kind of study. */
 struct fields {
@@ -78,74 +87,28 @@ static struct fields fields_of(bool tasks)
 /* A number that rounds to 0.000 has no sign. */
 static double no_minus(double x) { return fabs(x) < 0.0005 ? 0 : x; }
 
-static void put_returns(char num[COLUMNS][NUMBER_SIZE], const struct study_entry *r, double noise)
-{
-    const struct interval mean = mean_interval(r->test);
-
-    text_number(num[RETURN], "%.4f", r->test.mean);
-    text_number(num[RETURN_LOW], "%.4f", mean.low);
-    text_number(num[RETURN_HIGH], "%.4f", mean.high);
-    text_number(num[RETURN_SD], "%.4f", r->test.sd);
-    text_number(num[RANDOM], "%.4f", r->row->random_return);
-    text_number(num[OPTIMUM], "%.4f", r->row->optimum_return);
-    text_number(num[RETURN_GAIN], "%+.4f", r->quality.diff.mid);
-    text_number(num[RETURN_NOISE], "%.4g", noise);
-    if (r->test.n == 0)
-        return;
-    const int seeds = r->test.n + r->lost;
-    const struct interval share = share_interval(r->solved, seeds);
-    snprintf(num[SOLVED], NUMBER_SIZE, "%d/%d", r->solved, seeds);
-    text_number(num[SHARE_LOW], "%.2f", share.low);
-    text_number(num[SHARE_HIGH], "%.2f", share.high);
-}
+static double count(int64_t n) { return n == I64_EMPTY ? NAN : (double)n; }
 
 static void add_row(struct text_table *t, const struct study_verdicts *v,
                     const struct study_entry *r, const struct fields *shown, bool people)
 {
-    char num[COLUMNS][NUMBER_SIZE] = {""};
+    char num[COLUMNS][NUMBER_SIZE], solved[NUMBER_SIZE] = "";
     const char *text[COLUMNS], *row[COLUMNS];
     const bool timed = isfinite(r->log_time.low);
     const bool origin = r->row->baseline == 1 && !*r->row->control;
+    const int seeds = r->test.n > 0 ? r->test.n + r->lost : 0;
+    const struct interval mean = mean_interval(r->test),
+                          share = seeds ? share_interval(r->solved, seeds)
+                                        : (struct interval){NAN, NAN, NAN};
 
-    for (int i = 0; i < COLUMNS; i++)
-        text[i] = num[i];
-    text_number(num[PARAMETERS], "%.0f",
-                r->row->parameters == I64_EMPTY ? NAN : (double)r->row->parameters);
-    text_number(num[RATE], "%g", r->lr);
-    text_number(num[SEEDS], "%.0f", r->test.n);
-    text_number(num[TEST], "%.4f", r->test.mean);
-    text_number(num[SD], "%.4f", r->test.sd);
-    text_number(num[WAY], "%.3f", no_minus(r->way.mean));
-    text_number(num[WAY_LEAST], "%.3f", no_minus(r->way.least));
-    text_number(num[WAY_MOST], "%.3f", no_minus(r->way.most));
-    text_number(num[DIFF], "%+.4f", r->quality.diff.mid);
-    text_number(num[LOW], "%+.4f", r->quality.diff.low);
-    text_number(num[HIGH], "%+.4f", r->quality.diff.high);
-    text_number(num[P], "%.2g", r->p);
-    text_number(num[Q], "%.2g", r->q);
-    text_number(num[SHOWN], "%.4f", r->shown_min);
-    text_number(num[RETURN_SHOWN], "%.4f", r->shown_min);
-    text_number(num[TIME], "%.3f", exp(r->log_time.mid));
-    text_number(num[TIME_LOW], "%.3f", exp(r->log_time.low));
-    text_number(num[TIME_HIGH], "%.3f", exp(r->log_time.high));
-    text_number(num[NOISE], "%.4g", v->noise);
-    put_returns(num, r, v->noise);
-    text[REACHED] = isnan(r->way.mean) ? "" : study_reached(r) ? "yes" : "no";
-    text[CORPUS] = r->row->corpus;
-    text[SIZE] = r->row->size;
-    if (r->row->budget_tokens != I64_EMPTY)
-        snprintf(num[BUDGET], NUMBER_SIZE, "%lld", (long long)r->row->budget_tokens);
-    text[CONTENDER] = r->row->contender;
-    text[CONTROL] = r->row->control;
-    text[SKELETON] = r->row->skeleton;
-    text[VERDICT] = origin ? "" : study_verdict_name[r->verdict];
+    if (seeds)
+        snprintf(solved, sizeof(solved), "%d/%d", r->solved, seeds);
     const bool probably =
         r->time_verdict == VERDICT_PROBABLY_FASTER || r->time_verdict == VERDICT_PROBABLY_SLOWER;
     char time_verdict[48] = "";
     if (timed)
         snprintf(time_verdict, sizeof(time_verdict), "%s%s", verdict_name[r->time_verdict],
                  probably ? " (noisy)" : "");
-    text[TIME_VERDICT] = time_verdict;
     const bool alone = r->quality.diff.low > 0 || r->quality.diff.high < 0;
     const struct study_size parameters = study_size_text(r);
     char rate[TEXT_SIZE + 64] = "";
@@ -163,7 +126,11 @@ static void add_row(struct text_table *t, const struct study_verdicts *v,
     char note[2 * LINE_SIZE + 512] = "";
     for (size_t i = 0; i < ARRAY_LEN(notes); i++)
         text_join(note, sizeof(note), "; ", notes[i]);
-    text[NOTE] = note;
+#define TEXT(column, studies, value, ...) text[column] = value;
+#define NUMBER(column, studies, format, x, ...) text[column] = text_number(num[column], format, x);
+    COLUMN_LIST(TEXT, NUMBER)
+#undef TEXT
+#undef NUMBER
     for (int i = 0; i < shown->n; i++)
         row[i] = text[shown->field[i]];
     text_table_add(t, row);
