@@ -242,58 +242,46 @@ static void print_table(FILE *f, const struct comparisons *c, enum format format
 
 /* ---- the long form ------------------------------------------------------------------------ */
 
-static const struct text_table_column columns_long[] = {
-    {.name = "case"},
-    {.name = "before"},
-    {.name = "after"},
-    {.name = "before_median_ns", .number = true},
-    {.name = "after_median_ns", .number = true},
-    {.name = "change_pct", .number = true},
-    {.name = "ci95_low_pct", .number = true},
-    {.name = "ci95_high_pct", .number = true},
-    {.name = "verdict"},
-    {.name = "threshold_pct", .number = true},
-    {.name = "basis"},
-    {.name = "samples", .number = true},
-    {.name = "samples_disturbed", .number = true},
-    {.name = "before_arena_bytes", .number = true},
-    {.name = "after_arena_bytes", .number = true},
-    {.name = "before_instructions", .number = true},
-    {.name = "after_instructions", .number = true},
-    {.name = "before_nll_nats_per_token", .number = true},
-    {.name = "after_nll_nats_per_token", .number = true},
-    {.name = "note"},
-    {.name = "before_case_id"},
-    {.name = "after_case_id"},
-};
+/* TEXT(name, text) and NUMBER(name, format, number) of a comparison. */
+#define LONG_COLUMNS(TEXT, NUMBER)                                                                 \
+    TEXT("case", c->label)                                                                         \
+    TEXT("before", c->name[BEFORE])                                                                \
+    TEXT("after", c->name[AFTER])                                                                  \
+    NUMBER("before_median_ns", "%.6g", comparison_ns(c, BEFORE))                                   \
+    NUMBER("after_median_ns", "%.6g", comparison_ns(c, AFTER))                                     \
+    NUMBER("change_pct", "%.3f", change_pct(d->log.mid))                                           \
+    NUMBER("ci95_low_pct", "%.3f", change_pct(d->log.low))                                         \
+    NUMBER("ci95_high_pct", "%.3f", change_pct(d->log.high))                                       \
+    TEXT("verdict", comparison_word(c))                                                            \
+    NUMBER("threshold_pct", "%.3g", c->exact ? NAN : 100 * c->threshold)                           \
+    TEXT("basis", d->n > 0 ? basis_name[d->basis] : "")                                            \
+    NUMBER("samples", "%.0f", d->n > 0 ? d->n : NAN)                                               \
+    NUMBER("samples_disturbed", "%.0f", d->n > 0 ? d->disturbed : NAN)                             \
+    NUMBER("before_arena_bytes", "%.0f", c->arena_bytes[BEFORE])                                   \
+    NUMBER("after_arena_bytes", "%.0f", c->arena_bytes[AFTER])                                     \
+    NUMBER("before_instructions", "%.0f", c->instructions[BEFORE])                                 \
+    NUMBER("after_instructions", "%.0f", c->instructions[AFTER])                                   \
+    NUMBER("before_nll_nats_per_token", "%.9g", c->nll[BEFORE])                                    \
+    NUMBER("after_nll_nats_per_token", "%.9g", c->nll[AFTER])                                      \
+    TEXT("note", c->note)                                                                          \
+    TEXT("before_case_id", c->case_id[BEFORE])                                                     \
+    TEXT("after_case_id", c->case_id[AFTER])
 
-/* In the order of the columns. */
+#define TEXT(title, text) {.name = title},
+#define NUMBER(title, format, x) {.name = title, .number = true},
+static const struct text_table_column columns_long[] = {LONG_COLUMNS(TEXT, NUMBER)};
+#undef TEXT
+#undef NUMBER
+
 static void add_long(struct text_table *s, const struct comparison *c)
 {
     const struct change *d = &c->change;
 
-    text_table_cell(s, "%s", c->label);
-    text_table_cell(s, "%s", c->name[BEFORE]);
-    text_table_cell(s, "%s", c->name[AFTER]);
-    text_table_number(s, "%.6g", comparison_ns(c, BEFORE));
-    text_table_number(s, "%.6g", comparison_ns(c, AFTER));
-    text_table_number(s, "%.3f", change_pct(d->log.mid));
-    text_table_number(s, "%.3f", change_pct(d->log.low));
-    text_table_number(s, "%.3f", change_pct(d->log.high));
-    text_table_cell(s, "%s", comparison_word(c));
-    text_table_number(s, "%.3g", c->exact ? NAN : 100 * c->threshold);
-    text_table_cell(s, "%s", d->n > 0 ? basis_name[d->basis] : "");
-    text_table_number(s, "%.0f", d->n > 0 ? d->n : NAN);
-    text_table_number(s, "%.0f", d->n > 0 ? d->disturbed : NAN);
-    text_table_number(s, "%.0f", c->arena_bytes[BEFORE]);
-    text_table_number(s, "%.0f", c->arena_bytes[AFTER]);
-    text_table_number(s, "%.0f", c->instructions[BEFORE]);
-    text_table_number(s, "%.0f", c->instructions[AFTER]);
-    text_table_number(s, "%.9g", c->nll[BEFORE]);
-    text_table_number(s, "%.9g", c->nll[AFTER]);
-    text_table_cell(s, "%s", c->note);
-    text_table_cell(s, "%s", c->case_id[BEFORE]);
-    text_table_cell(s, "%s", c->case_id[AFTER]);
+#define TEXT(title, text) text_table_cell(s, "%s", text);
+#define NUMBER(title, format, x) text_table_number(s, format, x);
+    LONG_COLUMNS(TEXT, NUMBER)
+#undef TEXT
+#undef NUMBER
 }
 
 enum status comparisons_print(FILE *f, const struct comparisons *c, enum format format,
