@@ -7,37 +7,27 @@ enum { CELL = 64 }; /* bytes of a number */
 
 /* ---- to paste ----------------------------------------------------------------------------- */
 
-enum {
-    SEQ,
-    MEM,
-    VARIANT,
-    BACKEND,
-    MEDIAN,
-    TOKENS,
-    INTERVAL,
-    GFLOP,
-    PEAK,
-    ARENA,
-    RSS,
-    CHECKED,
-    NOISE,
-    COLUMN_COUNT
-};
-static const struct text_table_column columns[COLUMN_COUNT] = {
-    [SEQ] = {.name = "seq", .number = true},
-    [MEM] = {.name = "mem", .number = true},
-    [VARIANT] = {.name = "variant"},
-    [BACKEND] = {.name = "backend"},
-    [MEDIAN] = {.name = "median [ms]", .number = true},
-    [TOKENS] = {.name = "tok/s", .number = true},
-    [INTERVAL] = {.name = "95 % interval [ms]", .number = true},
-    [GFLOP] = {.name = "GFLOP/s", .number = true},
-    [PEAK] = {.name = "of peak [%]", .number = true},
-    [ARENA] = {.name = "reserved [MiB]", .number = true},
-    [RSS] = {.name = "peak RSS [MiB]", .number = true},
-    [CHECKED] = {.name = "check"},
-    [NOISE] = {.name = "noise [%]", .number = true},
-};
+/* X(column, a struct text_table_column) */
+#define COLUMN_LIST(X)                                                                             \
+    X(SEQ, .name = "seq", .number = true)                                                          \
+    X(MEM, .name = "mem", .number = true)                                                          \
+    X(VARIANT, .name = "variant")                                                                  \
+    X(BACKEND, .name = "backend")                                                                  \
+    X(MEDIAN, .name = "median [ms]", .number = true)                                               \
+    X(TOKENS, .name = "tok/s", .number = true)                                                     \
+    X(INTERVAL, .name = "95 % interval [ms]", .number = true)                                      \
+    X(GFLOP, .name = "GFLOP/s", .number = true)                                                    \
+    X(PEAK, .name = "of peak [%]", .number = true)                                                 \
+    X(ARENA, .name = "reserved [MiB]", .number = true)                                             \
+    X(RSS, .name = "peak RSS [MiB]", .number = true)                                               \
+    X(CHECKED, .name = "check")                                                                    \
+    X(NOISE, .name = "noise [%]", .number = true)
+#define X(column, ...) column,
+enum { COLUMN_LIST(X) COLUMN_COUNT };
+#undef X
+#define X(column, ...) {__VA_ARGS__},
+static const struct text_table_column columns[COLUMN_COUNT] = {COLUMN_LIST(X)};
+#undef X
 
 void pasted_heading(FILE *f, enum format format, const char *heading)
 {
