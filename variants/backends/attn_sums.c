@@ -3,34 +3,29 @@
  * See attn_sums.h. */
 #include "attn_sums.h"
 
+/* X(which, field of the operand, numbers per head, numbers between heads in the gradient). */
+#define SUMS(X)                                                                                    \
+    X(SUM_U, u, vector, a->dh)                                                                     \
+    X(SUM_W, w, vector, a->dh)                                                                     \
+    X(SUM_REL_K, rel_k, a->rel_k ? table : 0, a->rel_head)                                         \
+    X(SUM_REL_V, rel_v, a->rel_v ? table : 0, a->rel_head)                                         \
+    X(SUM_REL_Q, rel_q, a->rel_q ? table : 0, a->rel_head)                                         \
+    X(SUM_BIAS, bias, a->bias ? rows : 0, a->bias_head)                                            \
+    X(SUM_SINK_K, sink_k, a->sink_k ? sink_keys : 0, (ptrdiff_t)sink_keys)                         \
+    X(SUM_SINK_V, sink_v, a->sink_v ? sink_values : 0, (ptrdiff_t)sink_values)                     \
+    X(SUM_SINK_LOGIT, sink_logit, a->sink_logit ? sinks : 0, a->sinks)                             \
+    X(SUM_MIX_LOGITS, mix_logits, a->mix_logits ? H : 0, a->H)                                     \
+    X(SUM_MIX_PROBS, mix_probs, a->mix_probs ? H : 0, a->H)
+#define NUMBERS(which, field, per_head, apart) [which] = per_head,
+#define APART(which, field, per_head, apart) [which] = apart,
+#define TARGET(which, field, per_head, apart) [which] = d->d_##field,
+
 struct attn_sums attn_sums_of(const struct attn *a)
 {
     const size_t rows = (size_t)a->R + (size_t)a->Rf, dh = (size_t)a->dh, H = (size_t)a->H;
-    const size_t vector = a->no_content ? 0 : dh, sinks = (size_t)a->sinks;
-    struct attn_sums s = {
-        .n = {[SUM_U] = vector,
-              [SUM_W] = vector,
-              [SUM_REL_K] = a->rel_k ? rows * dh : 0,
-              [SUM_REL_V] = a->rel_v ? rows * dh : 0,
-              [SUM_REL_Q] = a->rel_q ? rows * dh : 0,
-              [SUM_BIAS] = a->bias ? rows : 0,
-              [SUM_SINK_K] = a->sink_k ? sinks * dh : 0,
-              [SUM_SINK_V] = a->sink_v ? sinks * (size_t)attn_dv(a) : 0,
-              [SUM_SINK_LOGIT] = a->sink_logit ? sinks : 0,
-              [SUM_MIX_LOGITS] = a->mix_logits ? H : 0,
-              [SUM_MIX_PROBS] = a->mix_probs ? H : 0},
-        .head = {[SUM_U] = a->dh,
-                 [SUM_W] = a->dh,
-                 [SUM_REL_K] = a->rel_head,
-                 [SUM_REL_V] = a->rel_head,
-                 [SUM_REL_Q] = a->rel_head,
-                 [SUM_BIAS] = a->bias_head,
-                 [SUM_SINK_K] = (ptrdiff_t)a->sinks * a->dh,
-                 [SUM_SINK_V] = (ptrdiff_t)a->sinks * attn_dv(a),
-                 [SUM_SINK_LOGIT] = a->sinks,
-                 [SUM_MIX_LOGITS] = a->H,
-                 [SUM_MIX_PROBS] = a->H},
-    };
+    const size_t table = rows * dh, vector = a->no_content ? 0 : dh, sinks = (size_t)a->sinks;
+    const size_t sink_keys = sinks * dh, sink_values = sinks * (size_t)attn_dv(a);
+    struct attn_sums s = {.n = {SUMS(NUMBERS)}, .head = {SUMS(APART)}};
 
     for (int w = 0; w < SUM_COUNT; w++) {
         s.at[w] = s.each;
@@ -42,19 +37,7 @@ struct attn_sums attn_sums_of(const struct attn *a)
 
 float *attn_sum_target(const struct attn_grad *d, enum attn_sum which)
 {
-    float *const targets[SUM_COUNT] = {
-        [SUM_U] = d->d_u,
-        [SUM_W] = d->d_w,
-        [SUM_REL_K] = d->d_rel_k,
-        [SUM_REL_V] = d->d_rel_v,
-        [SUM_REL_Q] = d->d_rel_q,
-        [SUM_BIAS] = d->d_bias,
-        [SUM_SINK_K] = d->d_sink_k,
-        [SUM_SINK_V] = d->d_sink_v,
-        [SUM_SINK_LOGIT] = d->d_sink_logit,
-        [SUM_MIX_LOGITS] = d->d_mix_logits,
-        [SUM_MIX_PROBS] = d->d_mix_probs,
-    };
+    float *const targets[SUM_COUNT] = {SUMS(TARGET)};
 
     return targets[which];
 }
