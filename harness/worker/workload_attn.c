@@ -224,28 +224,28 @@ static void forward(struct job *j)
 
 /* ---- backward ------------------------------------------------------------------------------ */
 
-/* The gradients of one attention call, each with its name and its length; 0 = no such term. The
+/* The gradients of one attention call, X(which, struct, member, its numbers; 0 = no such term). The
  * first are written, the others added to. */
-enum {
-    D_Q,
-    D_K,
-    D_V,
-    D_U,
-    D_W,
-    D_REL_K,
-    D_REL_V,
-    D_BIAS,
-    D_REL_Q,
-    D_ADD,
-    D_FADE,
-    D_MIX_LOGITS,
-    D_MIX_PROBS,
-    D_SINK_K,
-    D_SINK_V,
-    D_SINK_LOGIT,
-    OPERANDS,
-    WRITTEN = D_U
-};
+#define OPERAND_LIST(X)                                                                            \
+    X(D_Q, d, d_q, (asked * queries))                                                              \
+    X(D_K, d, d_k, (asked * keys))                                                                 \
+    X(D_V, d, d_v, values)                                                                         \
+    X(D_U, d, d_u, a->u ? row : 0)                                                                 \
+    X(D_W, d, d_w, a->w ? row : 0)                                                                 \
+    X(D_REL_K, d, d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0)                     \
+    X(D_REL_V, d, d_rel_v, a->rel_v ? table_floats(a, a->rel_head, a->dh) : 0)                     \
+    X(D_BIAS, d, d_bias, a->bias && t->trained ? table_floats(a, a->bias_head, 1) : 0)             \
+    X(D_REL_Q, d, d_rel_q, a->rel_q ? table_floats(a, a->rel_head, a->dh) : 0)                     \
+    X(D_ADD, d, d_add, a->add.at ? dense_floats(a) : 0)                                            \
+    X(D_FADE, t, d_fade, a->fade.at ? sums_of(a) : 0)                                              \
+    X(D_MIX_LOGITS, d, d_mix_logits, a->mix_logits ? mix : 0)                                      \
+    X(D_MIX_PROBS, d, d_mix_probs, a->mix_probs ? mix : 0)                                         \
+    X(D_SINK_K, d, d_sink_k, a->sink_k ? (row * sinks) : 0)                                        \
+    X(D_SINK_V, d, d_sink_v, a->sink_v ? (row * sinks) : 0)                                        \
+    X(D_SINK_LOGIT, d, d_sink_logit, a->sink_logit ? ((size_t)a->H * sinks) : 0)
+#define X(which, of, member, n) which,
+enum { OPERAND_LIST(X) OPERANDS, WRITTEN = D_U };
+#undef X
 struct operand {
     const char *name;
     float **at;
@@ -274,27 +274,10 @@ static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
     const size_t queries = B * (size_t)a->L * row, rows = B * (size_t)attn_keys(a) * (size_t)a->Hkv;
     const size_t asked = a->no_content ? 0 : 1; /* are there queries and keys? */
     const size_t keys = rows * (size_t)a->dh, values = rows * (size_t)attn_dv(a);
-    const size_t mix = (size_t)a->H * (size_t)a->H;
-    const struct operand all[OPERANDS] = {
-        [D_Q] = {"d_q", &d->d_q, asked * queries},
-        [D_K] = {"d_k", &d->d_k, asked * keys},
-        [D_V] = {"d_v", &d->d_v, values},
-        [D_U] = {"d_u", &d->d_u, a->u ? row : 0},
-        [D_W] = {"d_w", &d->d_w, a->w ? row : 0},
-        [D_REL_K] = {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
-        [D_REL_V] = {"d_rel_v", &d->d_rel_v, a->rel_v ? table_floats(a, a->rel_head, a->dh) : 0},
-        [D_BIAS] = {"d_bias", &d->d_bias,
-                    a->bias && t->trained ? table_floats(a, a->bias_head, 1) : 0},
-        [D_REL_Q] = {"d_rel_q", &d->d_rel_q, a->rel_q ? table_floats(a, a->rel_head, a->dh) : 0},
-        [D_ADD] = {"d_add", &d->d_add, a->add.at ? dense_floats(a) : 0},
-        [D_FADE] = {"d_fade", &t->d_fade, a->fade.at ? sums_of(a) : 0},
-        [D_MIX_LOGITS] = {"d_mix_logits", &d->d_mix_logits, a->mix_logits ? mix : 0},
-        [D_MIX_PROBS] = {"d_mix_probs", &d->d_mix_probs, a->mix_probs ? mix : 0},
-        [D_SINK_K] = {"d_sink_k", &d->d_sink_k, a->sink_k ? row * (size_t)a->sinks : 0},
-        [D_SINK_V] = {"d_sink_v", &d->d_sink_v, a->sink_v ? row * (size_t)a->sinks : 0},
-        [D_SINK_LOGIT] = {"d_sink_logit", &d->d_sink_logit,
-                          a->sink_logit ? (size_t)a->H * (size_t)a->sinks : 0},
-    };
+    const size_t mix = (size_t)a->H * (size_t)a->H, sinks = (size_t)a->sinks;
+#define X(which, of, member, n) [which] = {#member, &of->member, n},
+    const struct operand all[OPERANDS] = {OPERAND_LIST(X)};
+#undef X
 
     memcpy(out, all, sizeof(all));
 }
