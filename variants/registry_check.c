@@ -239,36 +239,26 @@ NEEDS(backend, "backend", struct backend, "variants/backends/backend.h",
 
 /* ---- lists -------------------------------------------------------------------------------- */
 
-#define X(name, family) {#name, &variant_##name},
-#define Y(name, family) extern const struct variant variant_##name;
-VARIANTS(Y)
-#undef Y
-static const struct entry variant_list[] = {VARIANTS(X){0}};
-#undef X
-#define X(name) {#name, &mixer_##name},
-static const struct entry mixer_list[] = {MIXERS(X){0}};
-#undef X
-#define X(name) {#name, &pos_##name},
-static const struct entry pos_list[] = {POSITIONS(X){0}};
-#undef X
-#define X(name) {#name, &extra_##name},
-static const struct entry extra_list[] = {EXTRAS(X){0}};
-#undef X
-#define X(name) {#name, &gate_##name},
-static const struct entry gate_list[] = {GATES(X){0}};
-#undef X
-#define X(name) {#name, &ffn_##name},
-static const struct entry ffn_list[] = {FFNS(X){0}};
-#undef X
-#define X(name) {#name, &qkv_map_##name},
-static const struct entry map_list[] = {QKV_MAPS(X){0}};
-#undef X
-#define X(name) {#name, &mem_##name},
-static const struct entry mem_list[] = {MEMS(X){0}};
-#undef X
-#define X(name) {#name, &name},
-static const struct entry around_list[] = {AROUND_PARTS(X){0}};
-#undef X
+#define DECLARED(name, family) extern const struct variant variant_##name;
+VARIANTS(DECLARED)
+#define VARIANT(name, family) {#name, &variant_##name},
+#define MIXER(name) {#name, &mixer_##name},
+#define POSITION(name) {#name, &pos_##name},
+#define EXTRA(name) {#name, &extra_##name},
+#define GATE(name) {#name, &gate_##name},
+#define FFN(name) {#name, &ffn_##name},
+#define QKV_MAP(name) {#name, &qkv_map_##name},
+#define MEM(name) {#name, &mem_##name},
+#define AROUND(name) {#name, &name},
+static const struct entry variant_list[] = {VARIANTS(VARIANT){0}};
+static const struct entry mixer_list[] = {MIXERS(MIXER){0}};
+static const struct entry pos_list[] = {POSITIONS(POSITION){0}};
+static const struct entry extra_list[] = {EXTRAS(EXTRA){0}};
+static const struct entry gate_list[] = {GATES(GATE){0}};
+static const struct entry ffn_list[] = {FFNS(FFN){0}};
+static const struct entry map_list[] = {QKV_MAPS(QKV_MAP){0}};
+static const struct entry mem_list[] = {MEMS(MEM){0}};
+static const struct entry around_list[] = {AROUND_PARTS(AROUND){0}};
 #define BUILT_0(name)
 #define BUILT_1(name) {#name, &backend_##name},
 #define IF_BUILT(name, built) BUILT_##built(name)
