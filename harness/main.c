@@ -107,12 +107,6 @@ static enum status check_options(int command, struct options *o, struct err *e)
     return lookup_impl(o, e);
 }
 
-static enum status obey(int command, struct options *o, int *code, struct err *e)
-{
-    TRY(check_options(command, o, e));
-    return run[command](o, code, e);
-}
-
 static int dispatch(struct options *o)
 {
     struct err e;
@@ -132,7 +126,9 @@ static int dispatch(struct options *o)
         print_help(o, command);
         return EXIT_FINE;
     }
-    const enum status st = obey(command, o, &code, &e);
+    enum status st = check_options(command, o, &e);
+    if (st == OK)
+        st = run[command](o, &code, &e);
     const int its = st == E_INTERRUPTED ? signals_exit_code()
                     : st != OK          ? report_error(st, &e)
                                         : EXIT_FINE;

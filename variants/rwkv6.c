@@ -19,12 +19,6 @@
 enum { SHIFTED_X, SHIFTED_W, SHIFTED_K, SHIFTED_V, SHIFTED_R, SHIFTED_G, SHIFTS };
 static const float shift_powers[SHIFTS] = {1, 1, 1, 1, 0.5f, 0.5f};
 
-/* -6 to -1 over all key channels, in the last layer mostly slow ones. */
-static struct ramp decays(const struct steps *t)
-{
-    return (struct ramp){.from = -6, .to = -1, .power = {0.7f + 1.3f * mix_depth(t)}};
-}
-
 static void build(struct steps *t)
 {
     const int D = t->c->D, rank = mix_of(t)->lora, keys = mix_keys(t), values = mix_values(t);
@@ -44,7 +38,8 @@ static void build(struct steps *t)
     const int z = step_linear(t, step_apply(t, w, CURVE_TANH, 1), keys, "decay_b");
     struct recurrence r = mix_recurrence(t, (struct qkv){q, k, v});
     r.g = step_curve(t, z, CURVE_EXP, -1, "decay", INIT_RAMP, 0);
-    steps_ramp(t, decays(t));
+    /* Over all key channels, in the last layer mostly slow ones. */
+    steps_ramp(t, (struct ramp){.from = -6, .to = -1, .power = {0.7f + 1.3f * mix_depth(t)}});
     r.bonus = "u";
     const int o = mix_normed(t, step_recur(t, r));
     const int gate = step_linear(t, SHIFTED(G), values, "g");

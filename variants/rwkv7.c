@@ -20,12 +20,6 @@
 enum { SHIFTED_R, SHIFTED_W, SHIFTED_K, SHIFTED_V, SHIFTED_A, SHIFTED_G, SHIFTS };
 static const float shift_powers[SHIFTS] = {0.2f, 0.9f, 0.7f, 0.7f, 0.9f, 0.2f};
 
-/* -6 to 0 over all key channels, in later layers mostly slow ones. */
-static struct ramp decays(const struct steps *t)
-{
-    return (struct ramp){.from = -6, .to = 0, .power = {1 + powf(mix_depth(t), 0.3f)}};
-}
-
 /* ---- k (1 + (alpha - 1) k_a) ---------------------------------------------------------------- */
 
 enum { IN_K, IN_ALPHA };
@@ -199,7 +193,8 @@ static void build(struct steps *t)
     struct recurrence of =
         mix_recurrence(t, (struct qkv){step_copy(t, r), step_copy(t, key), step_copy(t, v)});
     of.g = step_curve(t, z, CURVE_SIGMOID, -0.60653066f, "decay", INIT_RAMP, 0); /* -e^{-1/2} */
-    steps_ramp(t, decays(t));
+    /* Over all key channels, in later layers mostly slow ones. */
+    steps_ramp(t, (struct ramp){.from = -6, .to = 0, .power = {1 + powf(mix_depth(t), 0.3f)}});
     of.b = step_times(t, kk, alpha);
     of.a = step_apply(t, kk, CURVE_NONE, -1);
     const int o = with_bonus(t, mix_normed(t, step_recur(t, of)), r, key, v);

@@ -107,12 +107,6 @@ static enum status second_round(struct trial *g, struct gate_case *k, struct err
 
 /* ---- exact numbers ------------------------------------------------------------------------ */
 
-static void note(struct comparison *c, const char *text)
-{
-    if (*text)
-        text_append(c->note, sizeof(c->note), "%s%s", *c->note ? "; " : "", text);
-}
-
 static enum status count_case(struct trial *g, const struct bench_case *bcase, struct comparison *c,
                               struct err *e)
 {
@@ -129,7 +123,7 @@ static enum status count_case(struct trial *g, const struct bench_case *bcase, s
         if (st != OK) {
             snprintf(text, sizeof(text), "instructions of %s not counted: %.100s",
                      g->ab_run.program[s].name, why.msg);
-            note(c, text);
+            text_join(c->note, sizeof(c->note), "; ", text);
             session_warn(&g->ab_run.session, text);
             return OK;
         }
@@ -137,7 +131,7 @@ static enum status count_case(struct trial *g, const struct bench_case *bcase, s
     if (gate_more_instructions(c->instructions[BEFORE], c->instructions[AFTER])) {
         snprintf(text, sizeof(text), "instructions %+.2f %%",
                  100 * (c->instructions[AFTER] / c->instructions[BEFORE] - 1));
-        note(c, text);
+        text_join(c->note, sizeof(c->note), "; ", text);
         c->changed = true;
     }
     return OK;
@@ -247,7 +241,7 @@ static enum status confirm(struct trial *g, struct err *e)
         if (gate_flagged(k))
             TRY(second_round(g, k, e));
         c->change.verdict = gate_verdict(k, why, sizeof(why));
-        note(c, why);
+        text_join(c->note, sizeof(c->note), "; ", why);
         if (gate_flagged(k))
             tell(g, i, n, c, " in the second round");
     }

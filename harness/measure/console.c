@@ -290,11 +290,6 @@ static void interval_text(const struct result *r, char *buf, size_t size)
         snprintf(buf, size, "range of %d", r->sum.used);
 }
 
-static void noise_text(const struct result *r, char *buf, size_t size)
-{
-    snprintf(buf, size, "%s", r->remarks & REMARK_FEW ? "few" : units_pct(result_noise_pct(r)).s);
-}
-
 /* A row without numbers: the label of the case, then the reason. */
 static void print_reason(const struct console *s, const struct result *r, const char *const *text,
                          char *variant)
@@ -349,7 +344,8 @@ static void print_case(struct console *s, const struct result *r, const struct l
     }
     median_text(r, median, sizeof(median));
     check_text(r, check, sizeof(check));
-    noise_text(r, noise, sizeof(noise));
+    snprintf(noise, sizeof(noise), "%s",
+             r->remarks & REMARK_FEW ? "few" : units_pct(result_noise_pct(r)).s);
     lay_out_within(s, s->width, text, s->fitting, variant, line);
     print_line(s, "", line);
     print_tokens(s, r);

@@ -56,16 +56,13 @@ static void say_tally(const struct check *c)
                        t->passed, t->failed, t->skipped, c->bad_files);
 }
 
-/* Before a result is printed. */
-static void clear_line(struct check *c) { terminal_line_clear(&c->show.line); }
-
 /* ---- golden files ------------------------------------------------------------------------- */
 
 static void say_finding(struct check *c, const struct finding *f)
 {
     char text[FAILURE_TEXT];
 
-    clear_line(c);
+    terminal_line_clear(&c->show.line); /* before a result is printed */
     if (f->result != FINDING_FAILED || !findings_are_counted(c->opt)) {
         finding_print(c->opt, f);
     } else {

@@ -259,24 +259,19 @@ static enum status check_grads(const struct attn *a, const struct ba_attention_g
     return d->d_add ? check_no_overlap(&add, "add", e) : OK;
 }
 
-static struct attn_grad grad_of(const struct ba_attention_grad *x)
-{
-    return (struct attn_grad){SAME_IN_ATTENTION_GRAD(SAME)};
-}
-
 static enum status backward(struct ba_engine *engine, const void *from, const void *grads,
                             struct err *e)
 {
     const struct attn_impl *impl;
-    struct ba_attention_grad x;
+    struct ba_attention_grad given, *const x = &given;
     struct texts t;
     struct attn a;
 
     TRY(take_attention(engine, from, true, &a, &t, e));
-    TRY(take_struct(&x, sizeof(x), FIRST_SIZE(struct ba_attention_grad, d_sink_logit), grads,
+    TRY(take_struct(x, sizeof(*x), FIRST_SIZE(struct ba_attention_grad, d_sink_logit), grads,
                     "ba_attention_grad", e));
-    TRY(check_grads(&a, &x, e));
-    const struct attn_grad all = grad_of(&x);
+    TRY(check_grads(&a, x, e));
+    const struct attn_grad all = {SAME_IN_ATTENTION_GRAD(SAME)};
     const char *const fault = attn_grad_fault(&a, &all);
     if (fault)
         return fail(e, E_USAGE, "%s", fault);
