@@ -20,20 +20,18 @@ int plot_variant_style(const char *name)
 {
     int n = 0;
 
-    for (; variants[n]; n++)
-        if (strcmp(variants[n]->name, name) == 0)
-            return n;
-    return foreign_style(name, n);
+    while (variants[n] && strcmp(variants[n]->name, name) != 0)
+        n++;
+    return variants[n] ? n : foreign_style(name, n);
 }
 
 int plot_backend_style(const char *name)
 {
     int n = 0;
 
-    for (; backends[n]; n++)
-        if (strcmp(backends[n]->name, name) == 0)
-            return n;
-    return foreign_style(name, n);
+    while (backends[n] && strcmp(backends[n]->name, name) != 0)
+        n++;
+    return backends[n] ? n : foreign_style(name, n);
 }
 
 bool plot_is_reference(const char *name)

@@ -209,20 +209,18 @@ enum status engine_attn(const struct engine *g, const struct attn *a, const stru
     char refusals[256] = "", names[128] = "";
 
     attn_check(a);
-
     for (int i = 0; g->attn[i]; i++) {
         const struct attn_impl *candidate = g->attn[i];
         const char *why = "";
-        const size_t n = strlen(refusals), m = strlen(names);
-        snprintf(names + m, sizeof(names) - m, "%s%s", m ? ", " : "", candidate->name);
+        text_append(names, sizeof(names), "%s%s", *names ? ", " : "", candidate->name);
         if (g->impl && strcmp(g->impl, candidate->name) != 0)
             continue;
         if (candidate->accepts(a, &why)) {
             *impl = candidate;
             return OK;
         }
-        snprintf(refusals + n, sizeof(refusals) - n, "%s%s: %s", n ? "; " : "", candidate->name,
-                 why);
+        text_append(refusals, sizeof(refusals), "%s%s: %s", *refusals ? "; " : "", candidate->name,
+                    why);
     }
     if (refusals[0] == '\0')
         return fail(e, E_UNSUPPORTED, "backend %s has no implementation \"%s\"  -> it has %s",

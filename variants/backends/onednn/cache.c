@@ -175,13 +175,11 @@ static int by_name(const void *a, const void *b)
 /* Each name once, in alphabetical order, joined by '+'. */
 static void join_names(char *names, size_t size, const char **name, size_t n)
 {
-    size_t used = 0;
-
     qsort(name, n, sizeof(*name), by_name);
     names[0] = '\0';
-    for (size_t i = 0; i < n && used < size; i++)
+    for (size_t i = 0; i < n; i++)
         if (i == 0 || strcmp(name[i], name[i - 1]) != 0)
-            used += (size_t)snprintf(names + used, size - used, "%s%s", used ? "+" : "", name[i]);
+            text_append(names, size, "%s%s", *names ? "+" : "", name[i]);
 }
 
 enum status cache_ran(char *names, size_t size, struct err *e)
