@@ -122,20 +122,23 @@ static enum status choose_variants(struct options *o, const char *word, struct e
     return option_set(o, option_find("variant"), word, FROM_USER, 0, e);
 }
 
-static const struct text_table_column variants_columns[] = {
-    {.name = "family"},
-    {.name = "variant"},
-    {.name = "alias", .spare = 1},
-    {.name = "about", .least = 24},
-    {.name = "memory"},
-    {.name = "sees", .spare = 1},
-    {.name = "norm", .spare = 1},
-    {.name = "gate", .spare = 1},
-    {.name = "control", .least = 8, .spare = 1},
-    {.name = "axes", .least = 20, .spare = 1},
-    {.name = "composed", .least = 20, .spare = 1},
-    {.name = "paper", .least = 20, .spare = 1},
-};
+/* X(text of variant v, members of a struct text_table_column) */
+#define VARIANTS_COLUMNS(X)                                                                        \
+    X(family_name[family_of(v)], .name = "family")                                                 \
+    X(v->name, .name = "variant")                                                                  \
+    X(v->alias, .name = "alias", .spare = 1)                                                       \
+    X(v->about, .name = "about", .least = 24)                                                      \
+    X(memory_of(v), .name = "memory")                                                              \
+    X(sees(v), .name = "sees", .spare = 1)                                                         \
+    X(wiring_name[v->wiring], .name = "norm", .spare = 1)                                          \
+    X(v->gate ? v->gate->name : "", .name = "gate", .spare = 1)                                    \
+    X(v->control, .name = "control", .least = 8, .spare = 1)                                       \
+    X(list, .name = "axes", .least = 20, .spare = 1)                                               \
+    X(why_composed(v), .name = "composed", .least = 20, .spare = 1)                                \
+    X(v->paper, .name = "paper", .least = 20, .spare = 1)
+#define COLUMN(text, ...) {__VA_ARGS__},
+static const struct text_table_column variants_columns[] = {VARIANTS_COLUMNS(COLUMN)};
+#undef COLUMN
 
 static enum status fill_variants(struct text_table *t, struct options *o, struct err *e)
 {
@@ -152,21 +155,9 @@ static enum status fill_variants(struct text_table *t, struct options *o, struct
         const struct variant *const v = chosen[i];
         char list[512];
         print_axes(list, sizeof(list), v);
-        const char *const text[] = {
-            family_name[family_of(v)],
-            v->name,
-            v->alias,
-            v->about,
-            memory_of(v),
-            sees(v),
-            wiring_name[v->wiring],
-            v->gate ? v->gate->name : "",
-            v->control,
-            list,
-            why_composed(v),
-            v->paper,
-        };
-        text_table_add(t, text);
+#define CELL(text, ...) text,
+        text_table_add(t, (const char *const[]){VARIANTS_COLUMNS(CELL)});
+#undef CELL
     }
     return OK;
 }
