@@ -143,12 +143,9 @@ static enum status read(struct run *run, struct err *e)
 {
     struct recur_file *const f = run->data;
     struct recur *const r = &f->r;
-    enum status st = read_sizes(run, f, e);
 
-    if (st == OK)
-        st = read_operands(run, f, e);
-    if (st != OK)
-        return st;
+    TRY(read_sizes(run, f, e));
+    TRY(read_operands(run, f, e));
     const int T = r->M + r->L, Hs = r->Hs;
     r->q = rows(f->in[Q], r->L, f->q_heads, r->dk, r->H / f->q_heads);
     r->k = rows(f->in[K], T, f->k_heads, r->dk, Hs / f->k_heads);

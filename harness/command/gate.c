@@ -81,8 +81,7 @@ static enum status first_round(struct trial *g, struct gate_case *k, struct comp
         st = measure_pair(g, k, &k->first, BEFORE, AFTER, reference, FIRST_ROUND, &d, e);
     if (reference >= 0)
         close(reference);
-    if (st != OK)
-        return st;
+    TRY(st);
     ab_run_account(&g->ab_run, c, &d);
     c->threshold = k->threshold;
     c->before_pct = 100 * change_noise(&k->identical);

@@ -115,11 +115,8 @@ enum status protocol_read_answer(struct protocol *t, field_fn *field, void *arg,
     char line[PROTOCOL_LINE];
 
     for (;;) {
-        enum status st = protocol_read(t, line, e);
-        if (st == OK)
-            st = protocol_failure(line, e);
-        if (st != OK)
-            return st;
+        TRY(protocol_read(t, line, e));
+        TRY(protocol_failure(line, e));
         if (strcmp(line, "end") == 0)
             return OK;
         char *blank = strchr(line, ' ');

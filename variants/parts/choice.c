@@ -180,8 +180,7 @@ enum status choice_parse(const struct choice *row, void *base, const char *text,
     case CODEC_INT:
     case CODEC_REAL:
     case CODEC_WIDE:
-        if (read_number(row, text, &n, e) != OK)
-            return E_USAGE;
+        TRY(read_number(row, text, &n, e));
         if (row->codec == CODEC_INT)
             *(int *)at = (int)n;
         else if (row->codec == CODEC_REAL)

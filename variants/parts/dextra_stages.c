@@ -86,8 +86,7 @@ static enum status read_depth(void *base, const char *text, struct err *e)
     struct dextra *const own = base;
     double ends[2] = {0};
 
-    if (read_ends(own, "dextra_depth", text, true, MAX_DEXTRA_DEPTH, ends, e) != OK)
-        return E_USAGE;
+    TRY(read_ends(own, "dextra_depth", text, true, MAX_DEXTRA_DEPTH, ends, e));
     own->depth[0] = (int)ends[0], own->depth[1] = (int)ends[1];
     return OK;
 }
@@ -97,8 +96,7 @@ static enum status read_width(void *base, const char *text, struct err *e)
     struct dextra *const own = base;
     double ends[2] = {0};
 
-    if (read_ends(own, "dextra_width", text, false, MAX_DEXTRA_WIDTH, ends, e) != OK)
-        return E_USAGE;
+    TRY(read_ends(own, "dextra_width", text, false, MAX_DEXTRA_WIDTH, ends, e));
     own->width[0] = (float)ends[0], own->width[1] = (float)ends[1];
     return OK;
 }

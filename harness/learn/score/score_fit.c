@@ -35,8 +35,7 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
     const struct mem *const mem = config_mem(c);
     const char *word = opt->mem_kinds.n > 0 ? opt->mem_kinds.v[0] : "auto";
 
-    if (past_is_carried(c, M, e) != OK)
-        return E_USAGE;
+    TRY(past_is_carried(c, M, e));
     if (M == MEM_ALL && strcmp(word, mem_kind_name[MEM_RECOMPUTE]) == 0)
         return fail(e, E_USAGE,
                     "--mem all does not apply to --mem-kind %s  -> use --mem-kind state", word);

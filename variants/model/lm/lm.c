@@ -19,8 +19,7 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
 
     *m = (struct lm){
         .c = *c, .at_final_ln = -1, .at_out = -1, .at_out_bias = -1, .drive = &drive_plain};
-    if (st != OK)
-        return st;
+    TRY(st);
     m->drive = drive_of(c);
     m->drive_data = m->drive->size ? need_room(1, m->drive->size) : NULL;
     struct params *p = &m->params;

@@ -165,8 +165,7 @@ static enum status moe_check(const struct config *c, const void *numbers, struct
     if (by_best(c) && m->k > m->experts)
         return fail(e, E_USAGE, "%s: %d of %d experts for each row  -> use moe_k of at most %d",
                     c->variant->name, m->k, m->experts, m->experts);
-    if (check_idle(c, m, e) != OK)
-        return E_USAGE;
+    TRY(check_idle(c, m, e));
     return by_best(c) ? check_route(c, m, e) : OK;
 }
 
