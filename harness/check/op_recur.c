@@ -211,15 +211,10 @@ static void backward_run(const struct engine *g, struct trial *t, float *const *
 
     if (!impl)
         return;
-    d.d_q = out[0];
-    d.d_k = out[1];
-    d.d_v = out[2];
-    d.d_g = r->g.at ? out[3] : NULL;
-    d.d_beta = r->beta.at ? out[4] : NULL;
-    d.d_a = r->a.at ? out[5] : NULL;
-    d.d_b = r->b.at ? out[6] : NULL;
-    d.d_i = r->i.at ? out[7] : NULL;
-    d.d_s0 = out[8];
+    float **const of[] = {&d.d_q, &d.d_k, &d.d_v, &d.d_g, &d.d_beta,
+                          &d.d_a, &d.d_b, &d.d_i, &d.d_s0};
+    for (int k = 0; k < t->n_out; k++)
+        *of[k] = t->out[k].n > 0 ? out[k] : NULL;
     const size_t ahead = impl->need(r, g->threads, false), back = impl->need(r, g->threads, true);
     void *const room = workspace(t, ahead > back ? ahead : back);
     impl->forward(g, r, room);
@@ -236,31 +231,32 @@ static bool has_recur(const struct engine *g) { return g->backend->recur != NULL
 #define LARGE (8 * 256.0 * 64 * 64)
 #define PAIRS (8 * 256.0 * 16 * 2 * 64)
 #define STEP_BYTES (8 * 8 * 64 * 64 * 8.0)
+#define PLAIN_TIMING(by)                                                                           \
+    {"256 keys, head decay", "GFLOP/s", (by)*1e-9 * (4 * LARGE + PAIRS)},                          \
+    {                                                                                              \
+        "256 keys, channels", "GFLOP/s", (by)*1e-9 * (4 * LARGE + PAIRS)                           \
+    }
+#define ERASE_TIMING(by)                                                                           \
+    {"256 keys, own erase", "GFLOP/s", (by)*1e-9 * (6 * LARGE + 2 * PAIRS)},                       \
+    {                                                                                              \
+        "256 keys, rank one", "GFLOP/s", (by)*1e-9 * (8 * LARGE + 4 * PAIRS)                       \
+    }
+#define STEP_TIMING(of)                                                                            \
+    {                                                                                              \
+        "8x8 states, " of, "GB/s", 1e-9 * STEP_BYTES                                               \
+    }
 
 const struct op_row op_recurs[RECUR_ROWS] = {
     {"recur", -1, CASES, forward_make, forward_run, forward_bounds, .same_bits = true,
-     .has = has_recur,
-     .timing = {{"256 keys, head decay", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
-                {"256 keys, channels", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
-                {"256 keys, own erase", "GFLOP/s", 1e-9 * (6 * LARGE + 2 * PAIRS)},
-                {"256 keys, rank one", "GFLOP/s", 1e-9 * (8 * LARGE + 4 * PAIRS)}}},
+     .has = has_recur, .timing = {PLAIN_TIMING(1), ERASE_TIMING(1)}},
     {"recur_bf16", -1, CASES, bf16_make, forward_run, forward_bounds, .same_bits = true,
      .has = has_recur,
-     .timing = {{"256 keys, head decay", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
-                {"256 keys, channels", "GFLOP/s", 1e-9 * (4 * LARGE + PAIRS)},
-                {"8x8 states, head decay", "GB/s", 1e-9 * STEP_BYTES},
-                {"8x8 states, channels", "GB/s", 1e-9 * STEP_BYTES}}},
+     .timing = {PLAIN_TIMING(1), STEP_TIMING("head decay"), STEP_TIMING("channels")}},
     /* with forward */
     {"recur_grad", -1, GRAD_CASES, backward_make, backward_run, backward_bounds, .same_bits = true,
-     .has = has_recur,
-     .timing = {{"256 keys, head decay", "GFLOP/s", 3e-9 * (4 * LARGE + PAIRS)},
-                {"256 keys, channels", "GFLOP/s", 3e-9 * (4 * LARGE + PAIRS)},
-                {"256 keys, own erase", "GFLOP/s", 3e-9 * (6 * LARGE + 2 * PAIRS)},
-                {"256 keys, rank one", "GFLOP/s", 3e-9 * (8 * LARGE + 4 * PAIRS)}}},
+     .has = has_recur, .timing = {PLAIN_TIMING(3), ERASE_TIMING(3)}},
     {"recur_step", -1, FORMS, step_make, forward_run, forward_bounds, .same_bits = true,
      .has = has_recur,
-     .timing = {{"8x8 states, head decay", "GB/s", 1e-9 * STEP_BYTES},
-                {"8x8 states, channels", "GB/s", 1e-9 * STEP_BYTES},
-                {"8x8 states, own erase", "GB/s", 1e-9 * STEP_BYTES},
-                {"8x8 states, rank one", "GB/s", 1e-9 * STEP_BYTES}}},
+     .timing = {STEP_TIMING("head decay"), STEP_TIMING("channels"), STEP_TIMING("own erase"),
+                STEP_TIMING("rank one")}},
 };
