@@ -57,10 +57,8 @@ static void *take_scratch(const struct cross *t, const struct engine *g, bool ba
 
     for (int i = 0; i < cross_calls(t); i++) {
         const struct attn a = cross_call(t, i);
-        const struct attn_need need =
-            (backward ? t->impl->need_backward : t->impl->need)(&a, g->threads);
-        if (need.scores_bytes + need.scratch_bytes > most.scores_bytes + most.scratch_bytes)
-            most = need;
+        most =
+            larger_need((backward ? t->impl->need_backward : t->impl->need)(&a, g->threads), most);
     }
     void *const at = arena_take(arena, PART_SCORES, most.scores_bytes + most.scratch_bytes);
     arena->part[PART_SCORES] -= most.scratch_bytes;
@@ -136,12 +134,9 @@ static void map_grad(const struct engine *g, const struct cross *t, int which, f
                      const float *d_y, const float *x, int n, float beta)
 {
     const struct param *const w = &t->weights[which];
-    const int out = w->shape[0], in = w->shape[1];
+    const struct sublayer_input from = {rows(x, n, w->shape[1]), t->B, 0, n};
 
-    project_weight_grad(g, w, rows(d_y, n, out), rows(x, n, in), t->B, n);
-    if (t->c->attn_bias)
-        linear_bias_grad(g, bias(t, which), d_y, t->B * n);
-    project_input_grad(g, w, rows(d_x, n, in), rows(d_y, n, out), t->B, n, beta);
+    project_map_grad(g, w, bias(t, which), d_y, from, 0, d_x, 0, beta);
 }
 
 /* Rows of the context that a sequence does not see have no gradient. */
