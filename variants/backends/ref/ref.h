@@ -70,6 +70,8 @@ void ref_backward(const struct engine *g, const struct attn *a, const struct att
 
 #define REF_PI 3.14159265358979323846
 
+static inline double sigma(double x) { return 1 / (1 + exp(-x)); }
+
 /* f of struct act. */
 double ref_act(enum act_kind kind, double x, double beta);
 /* The operands of a gated unit within its limit, and their slopes: 0 beyond it. */

@@ -20,8 +20,6 @@ struct unit {
     double state, c;
 };
 
-static double sigma(double x) { return 1 / (1 + exp(-x)); }
-
 static struct unit unit_at(const struct rnn_step *o, int i, int e)
 {
     const int gates = rnn_cell_gates(o->kind);

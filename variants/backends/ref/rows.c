@@ -99,8 +99,6 @@ void norm_ref(const struct norm *o)
 
 /* ---- act, glu, gate ----------------------------------------------------------------------- */
 
-static double sigma(double x) { return 1 / (1 + exp(-x)); }
-
 double ref_act(enum act_kind kind, double x, double beta)
 {
     switch (kind) {

@@ -145,8 +145,6 @@ void norm_grad_ref(const struct norm_grad *o)
 
 /* ---- act, glu ----------------------------------------------------------------------------- */
 
-static double sigma(double x) { return 1 / (1 + exp(-x)); }
-
 /* f'(x). 1 - s is computed as the logistic of -x, which does not cancel. */
 static double slope_of(enum act_kind kind, double x, double beta)
 {
