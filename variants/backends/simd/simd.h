@@ -12,26 +12,21 @@
 #define ISA_JOIN(name, isa) ISA_PASTE(name, isa)
 #define ISA_PASTE(name, isa) name##_##isa
 
-/* Products whose rows are rounded to q8. */
-#define INT8_FUNCTIONS(isa)                                                                        \
-    void gemm_int8_##isa(const struct gemm *g);                                                    \
-    void gemm_act_int8_##isa(const struct gemm *g, const struct act *epilogue);                    \
-    void gemm_gate_int8_##isa(const struct gemm *g, const struct gate_op *gate);                   \
-    size_t gemm_packed_floats_int8_##isa(const struct gemm *like);                                 \
-    size_t gemm_room_int8_##isa(void);                                                             \
-    void gemm_pack_int8_##isa(float *dst, const struct gemm *like);
+/* Products of a set, or with int8_ before it of rows that are rounded to q8. */
+#define GEMM_FUNCTIONS(isa)                                                                        \
+    void gemm_##isa(const struct gemm *g);                                                         \
+    void gemm_act_##isa(const struct gemm *g, const struct act *epilogue);                         \
+    void gemm_gate_##isa(const struct gemm *g, const struct gate_op *gate);                        \
+    size_t gemm_packed_floats_##isa(const struct gemm *like);                                      \
+    size_t gemm_room_##isa(void);                                                                  \
+    void gemm_pack_##isa(float *dst, const struct gemm *like);
 
 #define SIMD_FUNCTIONS(isa)                                                                        \
     extern const struct attn_impl attn_fused_##isa;                                                \
     extern const struct recur_impl recur_unit_##isa, recur_channels_##isa, recur_step_##isa,       \
         recur_fused_##isa;                                                                         \
-    void gemm_##isa(const struct gemm *g);                                                         \
-    void gemm_act_##isa(const struct gemm *g, const struct act *epilogue);                         \
-    void gemm_gate_##isa(const struct gemm *g, const struct gate_op *gate);                        \
-    INT8_FUNCTIONS(isa)                                                                            \
-    size_t gemm_packed_floats_##isa(const struct gemm *like);                                      \
-    size_t gemm_room_##isa(void);                                                                  \
-    void gemm_pack_##isa(float *dst, const struct gemm *like);                                     \
+    GEMM_FUNCTIONS(isa)                                                                            \
+    GEMM_FUNCTIONS(int8_##isa)                                                                     \
     const char *int8_by_##isa(void);                                                               \
     void softmax_##isa(const struct softmax *o);                                                   \
     void norm_##isa(const struct norm *o);                                                         \
@@ -50,22 +45,17 @@
 
 #if defined(__aarch64__)
 SIMD_FUNCTIONS(neon)
-INT8_FUNCTIONS(neon_dot)
+GEMM_FUNCTIONS(int8_neon_dot)
 #else
 SIMD_FUNCTIONS(avx2)
 SIMD_FUNCTIONS(avx512)
-INT8_FUNCTIONS(avx_vnni)
-INT8_FUNCTIONS(avx512_vnni)
-INT8_FUNCTIONS(amx_int8)
+GEMM_FUNCTIONS(int8_avx_vnni)
+GEMM_FUNCTIONS(int8_avx512_vnni)
+GEMM_FUNCTIONS(int8_amx_int8)
 
 extern const struct attn_impl attn_fused_avx512_bf16;
 
-/* Products with weights of bf16 in pairs; others are those of gemm_avx512. */
-#define BF16_FUNCTIONS(isa)                                                                        \
-    void gemm_##isa(const struct gemm *g);                                                         \
-    void gemm_act_##isa(const struct gemm *g, const struct act *epilogue);                         \
-    void gemm_gate_##isa(const struct gemm *g, const struct gate_op *gate);                        \
-    size_t gemm_room_##isa(void);
-BF16_FUNCTIONS(avx512_bf16)
-BF16_FUNCTIONS(amx_bf16)
+/* Products with weights of bf16 in pairs; others, and all packing, are those of gemm_avx512. */
+GEMM_FUNCTIONS(avx512_bf16)
+GEMM_FUNCTIONS(amx_bf16)
 #endif
