@@ -207,45 +207,29 @@ void text_rows_end(FILE *f, enum format format)
         fputs("\\bottomrule\n\\end{tabular}\n", f);
 }
 
-__attribute__((format(printf, 3, 0))) static void put_beside(FILE *f, enum format format,
-                                                             const char *fmt, va_list ap)
+void text_beside(FILE *f, enum format format, bool above, const char *fmt, ...)
 {
+    va_list ap;
     char *text;
 
+    fputs(format == FORMAT_MD && !above ? "\n" : "", f);
+    va_start(ap, fmt);
     if (format != FORMAT_TEX) {
         text_vline(f, fmt, ap);
-        return;
+    } else {
+        NEED(vasprintf(&text, fmt, ap) >= 0);
+        for (char *line = text, *end; line; line = end) {
+            end = strchr(line, '\n');
+            if (end)
+                *end++ = '\0';
+            fputs("% ", f);
+            text_print(f, line);
+            fputc('\n', f);
+        }
+        free(text);
     }
-    NEED(vasprintf(&text, fmt, ap) >= 0);
-    for (char *line = text, *end; line; line = end) {
-        end = strchr(line, '\n');
-        if (end)
-            *end++ = '\0';
-        fputs("% ", f);
-        text_print(f, line);
-        fputc('\n', f);
-    }
-    free(text);
-}
-
-void text_above(FILE *f, enum format format, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    put_beside(f, format, fmt, ap);
     va_end(ap);
-    fputs(format == FORMAT_MD ? "\n" : "", f);
-}
-
-void text_below(FILE *f, enum format format, const char *fmt, ...)
-{
-    va_list ap;
-
-    fputs(format == FORMAT_MD ? "\n" : "", f);
-    va_start(ap, fmt);
-    put_beside(f, format, fmt, ap);
-    va_end(ap);
+    fputs(format == FORMAT_MD && above ? "\n" : "", f);
 }
 
 /* ---- a whole table -------------------------------------------------------------------------- */

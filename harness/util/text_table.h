@@ -69,10 +69,8 @@ void text_row_print(FILE *f, enum format format, const struct text_table_column 
 void text_rows_end(FILE *f, enum format format);
 
 /* A line above or below the rows of a table for people: in LaTeX a comment, in Markdown a paragraph. */
-void text_above(FILE *f, enum format format, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-void text_below(FILE *f, enum format format, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+void text_beside(FILE *f, enum format format, bool above, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* FORMAT_AUTO: aligned columns on a terminal, CSV elsewhere. FORMAT_JSON: an array of the rows. */
 void text_table_print(FILE *f, const struct text_table *s, enum format format);

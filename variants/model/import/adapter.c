@@ -67,17 +67,6 @@ static bool is_pattern(regex_t *r, const char *pattern)
            regcomp(r, whole, REG_EXTENDED | REG_NOSUB) == 0;
 }
 
-static bool covers(const char *pattern, const char *module)
-{
-    regex_t r;
-
-    if (!is_pattern(&r, pattern))
-        return false;
-    const bool is = regexec(&r, module, 0, NULL, 0) == 0;
-    regfree(&r);
-    return is;
-}
-
 static double scale_of(const struct published *p, const char *module, int rank)
 {
     const json_t *const config = p->adapter->config;
@@ -85,11 +74,17 @@ static double scale_of(const struct published *p, const char *module, int rank)
     double alpha = json_number_value(json_object_get(config, "lora_alpha"));
     const char *pattern;
     json_t *value;
+    regex_t r;
 
-    json_object_foreach(by_module, pattern, value) if (covers(pattern, module))
+    json_object_foreach(by_module, pattern, value)
     {
-        alpha = json_number_value(value);
-        break;
+        CHECK(is_pattern(&r, pattern)); /* see check_config */
+        const bool covers = regexec(&r, module, 0, NULL, 0) == 0;
+        regfree(&r);
+        if (covers) {
+            alpha = json_number_value(value);
+            break;
+        }
     }
     return json_is_true(json_object_get(config, "use_rslora")) ? alpha / sqrt(rank) : alpha / rank;
 }
