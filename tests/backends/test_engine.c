@@ -3,6 +3,7 @@
  * Opening a backend: where each operation comes from, what the mask of instruction sets changes,
  * which attention implementation runs, and the message if there is none. */
 #include "tests/support/kernel/simd.h"
+#include "tests/support/op_name.h"
 #include "tests/support/open_engine.h"
 
 #include <dirent.h>

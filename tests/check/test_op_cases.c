@@ -4,6 +4,7 @@
  * six, which share the keys of few queries; and the comparison detects an operation that is wrong.
  */
 #include "harness/check/op_cases.h"
+#include "tests/support/op_name.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/sanitized.h"
 

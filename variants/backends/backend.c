@@ -25,12 +25,6 @@ const struct backend *const backends[] = {&backend_ref, ISA_LIST(LEVEL) BACKENDS
 #undef X
 #undef LEVEL
 
-const char *const op_name[OP_COUNT] = {
-#define X(op, type) #op,
-    OPS(X)
-#undef X
-};
-
 const struct backend *backend_find(const char *name)
 {
     for (int i = 0; backends[i]; i++)

@@ -351,7 +351,6 @@ enum op {
 #undef X
         OP_COUNT
 };
-extern const char *const op_name[OP_COUNT];
 
 /* ---- backends ----------------------------------------------------------------------------- */
 
