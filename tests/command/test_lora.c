@@ -339,10 +339,11 @@ Test(lora, refuses)
     t[1] = tensor("model.layers.0.self_attn.q_proj.lora_B", m.c.H * m.c.dh - 1, 2);
     put_adapter(t, 2, "{}");
     bench_exits(7, "has products of other shapes", READ);
-    bench_exits(6, "is a GGUF file  -> use the folder",
+    bench_exits(6, "model.gguf is none  -> use the folder",
                 EVAL "--lora a --ckpt " FROM "gguf_llama_q4_0/model.gguf");
     must_bench("import " FROM "llama_gqa_bf16 --ckpt i.safetensors -q");
-    bench_exits(6, "is not a published model", EVAL "--lora a --ckpt i.safetensors");
+    bench_exits(6, "i.safetensors is none  -> use the folder",
+                EVAL "--lora a --ckpt i.safetensors");
     bench_exits(7, "has no products of low rank  -> bench train --lora",
                 "export --to peft out --ckpt i.safetensors");
     static const char *const unnamed[] = {"i.safetensors",

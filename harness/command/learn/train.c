@@ -499,6 +499,17 @@ static bool can_resume(const struct options *o, const struct stat *before)
                                         now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
 }
 
+static void no_fields(void *arg, const char *name, const char *value) {}
+
+enum status training_run(const struct options *o, const struct child_setup *setup, struct err *e)
+{
+    char *const line = options_command_line(o);
+    const enum status st = child_ask_to_the_end(setup, &request_train, line, no_fields, NULL, e);
+
+    free(line);
+    return st;
+}
+
 static enum status train_in_child(const struct options *o, const struct stat *before, struct err *e)
 {
     struct child_setup setup = {0};

@@ -26,11 +26,6 @@ static bool module_of(char to[TENSOR_NAME], const struct published *p, const str
            TENSOR_NAME;
 }
 
-static enum status no_memory(const struct published *p, struct err *e)
-{
-    return fail(e, E_NOMEM, "checkpoint %s: no memory for its adapter  -> free some", p->path);
-}
-
 /* ---- reading ------------------------------------------------------------------------------ */
 
 /* A and B; false: there are none. */
@@ -96,13 +91,12 @@ static enum status wrong(const struct published *p, struct err *e, const char *n
                 p->path);
 }
 
-/* s B A as the published tensor lies. */
+/* Add s B A, as the published tensor lies. */
 static void multiply(float *to, const float *a, const float *b, double s,
                      const struct tensor *const ab[2], bool turned)
 {
     const int r = ab[0]->shape[0], in = ab[0]->shape[1], out = ab[1]->shape[0];
 
-    memset(to, 0, sizeof(*to) * (size_t)out * (size_t)in);
     for (ptrdiff_t i = 0; i < out; i++)
         for (int k = 0; k < r; k++) {
             const float x = (float)s * b[i * r + k];
@@ -122,9 +116,7 @@ enum status adapter_add(const struct published *p, const struct piece *to, const
 
     if (!p->adapter || !find_pair(p, to, ab) || !module_of(module, p, to))
         return OK;
-    float *const a = malloc(sizeof(*a) * (ab[0]->n + ab[1]->n + t->n + own.n));
-    if (!a)
-        return no_memory(p, e);
+    float *const a = need_room(ab[0]->n + ab[1]->n + t->n + own.n, sizeof(*a));
     float *const b = a + ab[0]->n, *const whole = b + ab[1]->n;
     tensor_floats(a, ab[0], 0, ab[0]->n);
     tensor_floats(b, ab[1], 0, ab[1]->n);
@@ -132,14 +124,12 @@ enum status adapter_add(const struct published *p, const struct piece *to, const
     product.dtype = DTYPE_F32;
     product.data = whole;
     own.data = whole + t->n;
-    const enum status st = layout_read(p, &own, to->row, &product);
-    for (size_t i = 0; st == OK && i < own.n; i++) {
+    NEED(layout_read(p, &own, to->row, &product) == OK);
+    for (size_t i = 0; i < own.n; i++) {
         to->w.data[i] += own.data[i];
         finite = finite && isfinite(own.data[i]);
     }
     free(a);
-    if (st != OK)
-        return no_memory(p, e);
     return finite ? OK : wrong(p, e, to->name, "has a product that is not finite");
 }
 
@@ -213,14 +203,15 @@ static enum status check_config(const struct published *p, struct err *e)
     return OK;
 }
 
-enum status adapter_open(struct published *p, const char *dir, struct err *e)
+enum status adapter_open(struct published *p, const char *path_of, const char *dir, struct err *e)
 {
     char path[ADAPTER_PATH];
 
-    if (p->form.computed)
-        return fail(e, E_UNSUPPORTED,
-                    "--lora %s has the modules of a folder, %s is a GGUF file  -> use the folder",
-                    dir, p->path);
+    if (!p->path || p->form.computed)
+        return fail(
+            e, E_UNSUPPORTED,
+            "--lora %s has the modules of a published folder, %s is none  -> use the folder", dir,
+            path_of);
     p->adapter = need_room(1, sizeof(*p->adapter));
     snprintf(path, sizeof(path), "%s/" ADAPTER_CONFIG, dir);
     TRY(import_json(&p->adapter->config, dir, path, MOST, e));

@@ -25,11 +25,11 @@ struct adapter {
 
 /* Its products are added to what published_load reads of p from now on; published_close closes it. E_IO where a
  * tensor of it belongs to no map of the model, or its config says what is no such product;
- * E_UNSUPPORTED for a GGUF file. */
-enum status adapter_open(struct published *p, const char *dir, struct err *e);
+ * E_UNSUPPORTED where `path` is no published folder. */
+enum status adapter_open(struct published *p, const char *path, const char *dir, struct err *e);
 void adapter_close(struct adapter *a); /* NULL = none */
 
-/* Add the product of a piece, whose published tensor is t, to its values. E_NOMEM. */
+/* Add the product of a piece, whose published tensor is t, to its values. E_IO where it is not finite. */
 enum status adapter_add(const struct published *p, const struct piece *to, const struct tensor *t,
                         struct err *e);
 

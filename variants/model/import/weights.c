@@ -31,13 +31,7 @@ enum status weights_open_adapted(struct weights *w, const char *path, const char
                                  struct err *e)
 {
     TRY(weights_open(w, path, e));
-    if (!adapter)
-        return OK;
-    const enum status st =
-        w->is_published ? adapter_open(&w->published, adapter, e)
-                        : fail(e, E_UNSUPPORTED,
-                               "--lora %s: %s is not a published model  -> --ckpt with its folder",
-                               adapter, path);
+    const enum status st = adapter ? adapter_open(&w->published, path, adapter, e) : OK;
     if (st != OK)
         weights_close(w);
     return st;
