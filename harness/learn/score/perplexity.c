@@ -294,7 +294,7 @@ static bool scores_nothing(const struct options *o)
  * is a text for it. Errors of an unreadable file are reported later. */
 static bool weights_of(const struct variant *v, const struct options *o, char path[FILE_PATH])
 {
-    struct subject t = {.ckpt = path};
+    struct subject t = {.opt = o, .ckpt = path};
     struct err ignored;
     char name[128];
 
