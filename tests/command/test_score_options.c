@@ -57,12 +57,12 @@ static const struct row of_eval[] = {
     {"unit", "xl", "", "word", "token"},
 };
 
-/* They name files, machines, or how results are shown (test_eval_choices has --choices); --episodes are of tasks (test_eval_task), and an end
- * that --ignore-eos passes is had by published models (test_generate). */
+/* They name files, machines, or how results are shown (test_eval_choices has --choices, test_lora --lora); --episodes
+ * are of tasks (test_eval_task), and an end that --ignore-eos passes is had by published models (test_generate). */
 static const char of_no_number[] =
     "attention backend choices ckpt columns corpus episodes format help ignore-eos help-all "
     "huge-pages "
-    "impl isolate losses max-isa membind onednn-max-isa openblas-core out pin progress "
+    "impl isolate lora losses max-isa membind onednn-max-isa openblas-core out pin progress "
     "prompt-file quiet raw resume strict threads usage version";
 
 #define CHANCE "--temperature 1"
