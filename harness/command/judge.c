@@ -53,11 +53,14 @@ static const struct {
              {"defers", HONEST},   {"threads", HONEST},      {"state", HONEST},
              {"too_fast", FAST}};
 
+enum { MOST_RATES = 64 };
 struct verdict {
     const struct options *o;
     struct text_table table;
     bool bad[ANSWERS], ended;
     char kernel[192], now[256], ran[512], varies[256];
+    char *rate[MOST_RATES]; /* see rate_of */
+    int rates;
     struct peaks peaks; /* 0 = not known */
     struct topo_facts facts;
 };
@@ -82,10 +85,10 @@ static void fall(struct verdict *v, const char *trap, const char *evidence)
         }
 }
 
-/* "FLOP BYTES SECONDS FUNCTION" against the machine. */
-static void take_rate(struct verdict *v, const char *text)
+/* "FLOP BYTES SECONDS FUNCTION" as a share of what the machine can. */
+static double rate_of(const struct verdict *v, const char *text, char evidence[256])
 {
-    char *at, evidence[256];
+    char *at;
     const double flop = strtod(text, &at), bytes = strtod(at, &at), s = strtod(at, &at);
     const char *level;
     const double read = peaks_read_s(&v->peaks, &v->facts, bytes, &level) / s;
@@ -94,17 +97,13 @@ static void take_rate(struct verdict *v, const char *text)
     for (enum isa isa = 0; isa < ISA_COUNT; isa++)
         if (strstr(at, "bf16") || !peak_of_bf16(isa))
             peak = fmax(peak, v->peaks.flops[isa]);
-    snprintf(evidence, sizeof(evidence), "%s: %.3g GFLOP/s", at + 1, flop / s * 1e-9);
+    snprintf(evidence, 256, "%s: %.3g GFLOP/s", at + 1, flop / s * 1e-9);
     if (peak > 0)
-        text_append(evidence, sizeof(evidence), ", %.2g %% of the measured peak",
-                    100 * flop / s / peak);
+        text_append(evidence, 256, ", %.2g %% of the measured peak", 100 * flop / s / peak);
     if (read > 0)
-        text_append(evidence, sizeof(evidence), "; reads %s, %.2g %% of the bandwidth of %s",
+        text_append(evidence, 256, "; reads %s, %.2g %% of the bandwidth of %s",
                     units_bytes(bytes).s, 100 * read, level);
-    if (fmax(read, peak > 0 ? flop / s / peak : 0) > 1.05)
-        fall(v, "too_fast", evidence);
-    else
-        add(v, FAST, "yes", "", evidence);
+    return fmax(read, peak > 0 ? flop / s / peak : 0);
 }
 
 static void hear(void *arg, const char *name, const char *value)
@@ -119,8 +118,8 @@ static void hear(void *arg, const char *name, const char *value)
         text_append(v->ran, sizeof(v->ran), "%s%s", v->ran[0] ? "; " : "", value);
     else if (strcmp(name, "varies") == 0)
         text_append(v->varies, sizeof(v->varies), "%s%s", v->varies[0] ? ", " : "", value);
-    else if (strcmp(name, "rate") == 0)
-        take_rate(v, value);
+    else if (strcmp(name, "rate") == 0 && v->rates < MOST_RATES)
+        v->rate[v->rates++] = need_text("%s", value);
     else
         fall(v, name, value);
 }
@@ -131,28 +130,56 @@ static void take_end(struct verdict *v, enum status st, const struct err *e)
     const bool edge = strncmp(v->now, "edge ", 5) == 0;
     char text[512];
 
-    snprintf(text, sizeof(text), "%s: %.200s%s", v->now + (edge ? 5 : 0), e->msg,
+    snprintf(text, sizeof(text), "%.240s: %.200s%s", v->now + (edge ? 5 : 0), e->msg,
              edge ? ", where arrays end at a page that cannot be touched" : "");
     fall(v, st == E_TIMEOUT ? "timed_out" : edge ? "writes_outside" : "crashed", text);
     v->ended = true;
 }
 
+/* The larger of these and of those before, which may be of a slower moment. */
 static void measure_peaks(struct verdict *v, const struct child_setup *setup, int threads)
 {
     const double seconds = 0.05; /* of multiply-adds alone */
     int *const cpus = need_room((size_t)threads, sizeof(*cpus));
+    struct peaks now = {0}, *const p = &v->peaks;
     struct topo *topo = NULL;
 
     if (topo_open(&topo, NULL, NULL) == OK) {
         topo_facts(topo, &v->facts);
         if (topo_plan(topo, "compact", threads, cpus, NULL) != OK ||
-            peaks_measure(setup, threads, cpus, cpu_isa(), seconds, &v->peaks, NULL) != OK)
-            v->peaks = (struct peaks){0};
-        if (v->peaks.busy > 0) /* what was read then is too little */
-            v->peaks.l1 = v->peaks.l2 = v->peaks.l3 = v->peaks.dram = 0;
+            peaks_measure(setup, threads, cpus, cpu_isa(), seconds, &now, NULL) != OK)
+            now = (struct peaks){0};
+    }
+    p->threads = threads;
+    for (enum isa isa = 0; isa < ISA_COUNT; isa++)
+        p->flops[isa] = fmax(p->flops[isa], now.flops[isa]);
+    if (now.busy == 0) { /* else what was read is too little */
+        p->l1 = fmax(p->l1, now.l1);
+        p->l2 = fmax(p->l2, now.l2);
+        p->l3 = fmax(p->l3, now.l3);
+        p->dram = fmax(p->dram, now.dram);
     }
     topo_close(topo);
     free(cpus);
+}
+
+/* What is faster than the machine is held to peaks that are measured again, a few times. */
+static void take_rates(struct verdict *v, const struct child_setup *setup, int threads)
+{
+    enum { MOST_TIMES = 5 };
+    const double most = 1.05;
+    char evidence[256];
+    int times = 0;
+
+    for (int i = 0; i < v->rates; i++) {
+        while (rate_of(v, v->rate[i], evidence) > most && times++ < MOST_TIMES)
+            measure_peaks(v, setup, threads);
+        if (rate_of(v, v->rate[i], evidence) > most)
+            fall(v, "too_fast", evidence);
+        else
+            add(v, FAST, "yes", "", evidence);
+        free(v->rate[i]);
+    }
 }
 
 /* In the order of the answers. */
@@ -209,6 +236,7 @@ static enum status judge_in_child(struct verdict *v, const struct options *o, st
             st = OK;
         }
     }
+    take_rates(v, &setup, threads);
     child_close(&child);
     child_setup_close(&setup);
     free(line);
