@@ -10,15 +10,6 @@ TestSuite(export_model, .init = folder_make, .fini = folder_remove, .timeout = 2
 #define EVAL                                                                                       \
     "eval --tokens ids.bin --seq 16 --mem 0 --backend ref -q --format csv --columns ppl --out r "
 
-static void put_ids(void)
-{
-    int32_t ids[97];
-
-    for (int i = 0; i < (int)ARRAY_LEN(ids); i++)
-        ids[i] = i * 7 % 19;
-    folder_put("ids.bin", ids, sizeof(ids));
-}
-
 /* t.safetensors */
 static void train(const char *from, const char *options)
 {

@@ -25,15 +25,6 @@ TestSuite(lora, .init = begin, .fini = folder_remove, .timeout = 240);
     "eval --tokens ids.bin --seq 16 --mem 0 --backend ref -q --format csv --columns "              \
     "nll_nats_per_token --out r "
 
-static void put_ids(void)
-{
-    int32_t ids[97];
-
-    for (int i = 0; i < (int)ARRAY_LEN(ids); i++)
-        ids[i] = i * 7 % 19;
-    folder_put("ids.bin", ids, sizeof(ids));
-}
-
 static double loss_of(const char *options)
 {
     struct ran r = must_bench(EVAL "%s", options);
@@ -316,7 +307,7 @@ Test(lora, refuses)
     bench_exits(6, "--lora: no map to adapt", TRAIN "--lora 'on=*ln*'");
     bench_exits(7, "cannot open", READ);
     put_adapter(t, 1, "{}");
-    bench_exits(7, "lacks one of its two products", READ);
+    bench_exits(7, "lacks lora_A or lora_B", READ);
     put_adapter(t, 3, "{}");
     bench_exits(7, "q_proj.lora_magnitude_vector.weight belongs to no map of the model", READ);
     put_adapter(t, 2, "{\"peft_type\": \"LOHA\"}");
@@ -338,11 +329,11 @@ Test(lora, refuses)
     bench_exits(7, "has a product that is not finite", READ);
     t[1] = tensor("model.layers.0.self_attn.q_proj.lora_B", m.c.H * m.c.dh - 1, 2);
     put_adapter(t, 2, "{}");
-    bench_exits(7, "has products of other shapes", READ);
-    bench_exits(6, "model.gguf is none  -> use the folder",
+    bench_exits(7, "has lora_A or lora_B of another shape", READ);
+    bench_exits(6, "model.gguf is not one  -> use the folder",
                 EVAL "--lora a --ckpt " FROM "gguf_llama_q4_0/model.gguf");
     must_bench("import " FROM "llama_gqa_bf16 --ckpt i.safetensors -q");
-    bench_exits(6, "i.safetensors is none  -> use the folder",
+    bench_exits(6, "i.safetensors is not one  -> use the folder",
                 EVAL "--lora a --ckpt i.safetensors");
     bench_exits(7, "has no products of low rank  -> bench train --lora",
                 "export --to peft out --ckpt i.safetensors");
@@ -362,4 +353,9 @@ Test(lora, refuses)
                 "export --to peft out --ckpt t.safetensors --from x");
     must_shell("mkdir out; echo >out/" ADAPTER_CONFIG);
     bench_exits(7, "exists  -> --force overwrites it", "export --to peft out --ckpt t.safetensors");
+    must_bench("train --variant vanilla --task tmaze:len=4 --ckpt task --steps 1 --seq 4 --batch 2 "
+               "--layers 1 --d-model 16 --heads 2 -q");
+    bench_exits(2, "--lora does not apply to eval of a task", "eval --ckpt task --lora a");
+    bench_exits(2, "--lora does not apply to an episode of a task",
+                "generate --ckpt task --lora a");
 }

@@ -12,6 +12,16 @@
 #define PUBLISHED "tests/golden-import"
 enum { HEADER_AT = 8 };
 
+/* A text for models of 19 words and more. */
+static inline void put_ids(void)
+{
+    int32_t ids[97];
+
+    for (int i = 0; i < (int)ARRAY_LEN(ids); i++)
+        ids[i] = i * 7 % 19;
+    folder_put("ids.bin", ids, sizeof(ids));
+}
+
 /* The path of a file of the copy, or of the copy itself. */
 static inline const char *published_path(const char *file)
 {

@@ -197,8 +197,9 @@ static void print(const struct bytes *text)
 
 static enum status check_episode(const struct options *o, struct err *e)
 {
-    static const char *const of_texts[] = {"prompt",     "prompt-file", "tokenizer", "new-tokens",
-                                           "ignore-eos", "temperature", "top-k",     "top-p"};
+    static const char *const of_texts[] = {"prompt",     "prompt-file", "tokenizer",
+                                           "new-tokens", "ignore-eos",  "temperature",
+                                           "top-k",      "top-p",       "lora"};
 
     for (size_t i = 0; i < ARRAY_LEN(of_texts); i++)
         if (options_written(o, of_texts[i]))

@@ -151,8 +151,8 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, const struct op
     if (!pasted)
         drop_columns(&s, terminal_width(fileno(f)));
     if (first) {
-        text_beside(f, format, true, format == FORMAT_MD ? "**%s  %s  %s**" : "%s  %s  %s",
-                    row->variant, row->backend, row->checkpoint);
+        text_above(f, format, format == FORMAT_MD ? "**%s  %s  %s**" : "%s  %s  %s", row->variant,
+                   row->backend, row->checkpoint);
         for (int k = 0; k < s.n && !pasted; k++)
             fprintf(f, "%*s%s", s.width[k], s.column[k].name, k + 1 < s.n ? "" : "\n");
         if (pasted)

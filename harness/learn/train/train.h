@@ -26,7 +26,7 @@ enum status trainer_open_ranked(struct trainer *t, const struct options *opt,
                                 const struct ranks *ranks, struct err *e);
 void trainer_close(struct trainer *t);
 
-/* ", 1.2 k of them trained" where --train-only leaves others as they are, else "". */
+/* ", 1.2 k of them trained" where --train-only or --lora leaves others as they are, else "". */
 struct trainer_frozen {
     char s[64];
 } trainer_frozen(const struct trainer *t);

@@ -44,7 +44,7 @@ struct trainer {
     struct lm lm;
     struct lm valid_lm; /* the same weights, one sequence, its own memory */
     struct optimizer optimizer;
-    struct lora lora; /* its A and B are parameters of lm and valid_lm, behind the model's */
+    struct lora lora; /* its A and B are parameters of lm, behind the model's */
     struct corpus corpus, valid_corpus;
     struct texts tokens_made, valid_made; /* of them, by a tokenizer */
     struct text_part text, valid;

@@ -143,11 +143,11 @@ static enum status check_pair(const struct published *p, const struct piece *pie
         return OK;
     for (int i = 0; i < 2; i++)
         if (!ab[i] || ab[i]->rank != 2 || !tensor_is_readable(ab[i]->dtype))
-            return wrong(p, e, piece->name, "lacks one of its two products, or it is not a matrix");
+            return wrong(p, e, piece->name, "lacks lora_A or lora_B, or one is not a matrix");
     return t->rank == 2 && ab[0]->shape[0] > 0 && ab[0]->shape[0] == ab[1]->shape[1] &&
                    ab[0]->shape[1] == t->shape[!turned] && ab[1]->shape[0] == t->shape[turned]
                ? OK
-               : wrong(p, e, piece->name, "has products of other shapes");
+               : wrong(p, e, piece->name, "has lora_A or lora_B of another shape");
 }
 
 static enum status check_pairs(const struct published *p, struct err *e)
@@ -210,8 +210,8 @@ enum status adapter_open(struct published *p, const char *path_of, const char *d
     if (!p->path || p->form.computed)
         return fail(
             e, E_UNSUPPORTED,
-            "--lora %s has the modules of a published folder, %s is none  -> use the folder", dir,
-            path_of);
+            "--lora %s has the modules of a published folder, %s is not one  -> use the folder",
+            dir, path_of);
     p->adapter = need_room(1, sizeof(*p->adapter));
     snprintf(path, sizeof(path), "%s/" ADAPTER_CONFIG, dir);
     TRY(import_json(&p->adapter->config, dir, path, MOST, e));
@@ -249,8 +249,8 @@ bool adapter_place(const void *published, const struct param *w, struct lora_map
     for (size_t i = 0; whole && i < w->n; i++) {
         const size_t at = places[i] - 1, width = (size_t)t->shape[1], j = i % (size_t)w->shape[1];
         row[i / (size_t)w->shape[1]] = (int)(turned ? at % width : at / width);
-        whole = places[i] &&
-                (turned ? at / width : at % width) == j; /* else its rank is lower than ours */
+        /* Without a place its rank is lower than that of ours. Columns are the same in both. */
+        whole = places[i] && (turned ? at / width : at % width) == j;
     }
     if (whole)
         memcpy(in->name, name, strlen(name) + 1);

@@ -13,7 +13,7 @@ struct params lora_model(const struct lora *l, const struct params *p)
 
 /* ---- what is adapted ---------------------------------------------------------------------- */
 
-/* Does it multiply rows? Of `chosen` ones the output, too. */
+/* Is it a map to adapt? The output is one only if somebody chose what to train. */
 static bool is_map(const struct param *w, bool chosen)
 {
     return w->rank == 2 && w->narrows && !w->frozen &&

@@ -37,9 +37,9 @@ struct lora {
 /* Say where the rows of a map of the model stand in what is adapted; it is itself at first. False: nowhere. */
 typedef bool lora_place(const void *arg, const struct param *w, struct lora_map *in, int *row);
 
-/* Add A and B, NAME.lora_A and NAME.lora_B, of each map that is not frozen, where none is frozen of those
- * between layers, and freeze the model; before p is placed. Rank and alpha are set. E_UNSUPPORTED: there
- * is none, or, where others are frozen, one stands nowhere. */
+/* Add A and B, NAME.lora_A and NAME.lora_B, of each map that is not frozen, then freeze the model; before p
+ * is placed. Rank and alpha are set. If no parameter is frozen, of all maps between layers that `place`
+ * knows. E_UNSUPPORTED: there is no such map; a map was left to train that `place` does not know. */
 enum status lora_add(struct lora *l, struct params *p, lora_place *place, const void *arg,
                      struct err *e);
 /* The parameters of the model alone. */
