@@ -53,13 +53,12 @@ static const struct {
              {"defers", HONEST},   {"threads", HONEST},      {"state", HONEST},
              {"too_fast", FAST}};
 
-enum { MOST_RATES = 64 };
 struct verdict {
     const struct options *o;
     struct text_table table;
     bool bad[ANSWERS], ended;
     char kernel[192], now[256], ran[512], varies[256];
-    char *rate[MOST_RATES]; /* see rate_of */
+    char **rate; /* see rate_of */
     int rates;
     struct peaks peaks; /* 0 = not known */
     struct topo_facts facts;
@@ -118,9 +117,11 @@ static void hear(void *arg, const char *name, const char *value)
         text_append(v->ran, sizeof(v->ran), "%s%s", v->ran[0] ? "; " : "", value);
     else if (strcmp(name, "varies") == 0)
         text_append(v->varies, sizeof(v->varies), "%s%s", v->varies[0] ? ", " : "", value);
-    else if (strcmp(name, "rate") == 0 && v->rates < MOST_RATES)
+    else if (strcmp(name, "rate") == 0) {
+        v->rate = realloc(v->rate, sizeof(*v->rate) * (size_t)(v->rates + 1));
+        NEED(v->rate);
         v->rate[v->rates++] = need_text("%s", value);
-    else
+    } else
         fall(v, name, value);
 }
 
@@ -180,6 +181,7 @@ static void take_rates(struct verdict *v, const struct child_setup *setup, int t
             add(v, FAST, "yes", "", evidence);
         free(v->rate[i]);
     }
+    free(v->rate);
 }
 
 /* In the order of the answers. */
