@@ -105,7 +105,7 @@ static void paste_rankings(const struct run *run, enum format format)
     if (*text.data && format == FORMAT_MD)
         printf("\n```text%s```\n", text.data);
     else if (*text.data)
-        text_beside(stdout, format, false, "%s", text.data);
+        text_below(stdout, format, "%s", text.data);
     free(text.data);
 }
 

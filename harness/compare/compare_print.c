@@ -229,13 +229,13 @@ static void print_table(FILE *f, const struct comparisons *c, enum format format
         memcpy(own.v, c->v, (size_t)c->n * sizeof(*own.v));
     comparisons_share(own.v, own.n, shared);
     if (*shared)
-        text_beside(f, format, true, "%s", shared);
+        text_above(f, format, "%s", shared);
     print_columns(f, format, &r, &own);
     for (int i = 0; i < r.n; i++)
-        text_beside(f, format, false, "(%d) %s", i + 1, r.text[i]);
+        text_below(f, format, "(%d) %s", i + 1, r.text[i]);
     if (any_pairs(c))
-        text_beside(f, format, false,
-                    "times: the median of each side; changes: the median over pairs of blocks");
+        text_below(f, format,
+                   "times: the median of each side; changes: the median over pairs of blocks");
     free(r.text);
     free(own.v);
 }
@@ -329,7 +329,7 @@ void comparisons_print_means(FILE *f, enum format format, const struct compariso
         if (probable > 0)
             text_append(text, sizeof(text), "  (%d probable)", probable);
         if (m > 1)
-            text_beside(f, format, false, "geometric mean of %d: %s %s", m, names[k], text);
+            text_below(f, format, "geometric mean of %d: %s %s", m, names[k], text);
     }
     free(changes);
 }

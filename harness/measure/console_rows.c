@@ -31,7 +31,7 @@ static const struct text_table_column columns[COLUMN_COUNT] = {COLUMN_LIST(X)};
 
 void pasted_heading(FILE *f, enum format format, const char *heading)
 {
-    text_beside(f, format, true, format == FORMAT_MD ? "**%s**" : "%s", heading);
+    text_above(f, format, format == FORMAT_MD ? "**%s**" : "%s", heading);
     text_row_print(f, format, columns, NULL, COLUMN_COUNT);
 }
 

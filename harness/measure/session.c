@@ -126,8 +126,8 @@ static void greet(struct session *s)
         return;
     env_summary(&s->facts, machine, sizeof(machine));
     if (console_is_to_paste(&s->console))
-        text_beside(stdout, s->console.format, true, "bench %s (%s%s)  %s", build_version,
-                    build_commit, build_dirty ? ", modified" : "", machine);
+        text_above(stdout, s->console.format, "bench %s (%s%s)  %s", build_version, build_commit,
+                   build_dirty ? ", modified" : "", machine);
     else
         console_note(&s->console, "bench %s (%s%s)  %s", build_version, build_commit,
                      build_dirty ? ", modified" : "", machine);

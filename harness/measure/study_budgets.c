@@ -203,8 +203,8 @@ static void print_means(FILE *f, const struct study_verdicts *v, const struct pl
                 text_table_cell(&t, "%s", "");
         }
     }
-    text_beside(f, format, true, "%s, %s: mean %s over seeds with its 95 %% interval, by tokens",
-                first->row->corpus, first->row->size, first->is_task ? "return" : "test_nats");
+    text_above(f, format, "%s, %s: mean %s over seeds with its 95 %% interval, by tokens",
+               first->row->corpus, first->row->size, first->is_task ? "return" : "test_nats");
     text_table_print(f, &t, format);
     text_table_free(&t);
 }
@@ -226,11 +226,10 @@ void study_budgets_print(FILE *f, const struct study_verdicts *v, enum format fo
         struct bytes line;
         FILE *const text = bytes_begin(&line);
         study_say_crossing(text, &c[i]);
-        text_beside(f, format, false, "%s", bytes_end(text, &line));
+        text_below(f, format, "%s", bytes_end(text, &line));
         free(line.data);
     }
     if (n == 0)
-        text_beside(f, format, false,
-                    "no two contenders are shown to change places between budgets");
+        text_below(f, format, "no two contenders are shown to change places between budgets");
     free(c);
 }

@@ -168,8 +168,8 @@ static void say_size(FILE *f, enum format format, const struct study_verdicts *v
         sizes = sizes || !same_size;
     }
     if (*size.text)
-        text_beside(f, format, false, "%s%s%s has %s", row->contender, sizes ? " of size " : "",
-                    sizes ? row->size : "", size.text);
+        text_below(f, format, "%s%s%s has %s", row->contender, sizes ? " of size " : "",
+                   sizes ? row->size : "", size.text);
 }
 
 void study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format)
@@ -196,15 +196,15 @@ void study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format f
     text_table_print(f, &t, format);
     if (people && isfinite(v->noise)) {
         fputs(format_is_pasted(format) ? "" : "\n", f);
-        text_beside(f, format, false,
-                    "noise floor: %.4f%s, the seed standard deviation of the %s (pooled over "
-                    "%d); p and verdict are corrected for %d comparison%s",
-                    v->noise, tasks ? "" : " nats", v->controls ? "controls" : "baseline",
-                    v->noise_of, v->tested, v->tested == 1 ? "" : "s");
+        text_below(f, format,
+                   "noise floor: %.4f%s, the seed standard deviation of the %s (pooled over "
+                   "%d); p and verdict are corrected for %d comparison%s",
+                   v->noise, tasks ? "" : " nats", v->controls ? "controls" : "baseline",
+                   v->noise_of, v->tested, v->tested == 1 ? "" : "s");
         if (any_not_shown(v))
-            text_beside(f, format, false,
-                        "not shown: neither a difference nor that there is none; a row by itself "
-                        "rules out (at 95 %%) a difference outside its ci95_low to ci95_high");
+            text_below(f, format,
+                       "not shown: neither a difference nor that there is none; a row by itself "
+                       "rules out (at 95 %%) a difference outside its ci95_low to ci95_high");
     }
     for (int i = 0; i < v->n && people; i++)
         say_size(f, format, v, i);

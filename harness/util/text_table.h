@@ -69,6 +69,8 @@ void text_row_print(FILE *f, enum format format, const struct text_table_column 
 void text_rows_end(FILE *f, enum format format);
 
 /* A line above or below the rows of a table for people: in LaTeX a comment, in Markdown a paragraph. */
+#define text_above(f, format, ...) text_beside(f, format, true, __VA_ARGS__)
+#define text_below(f, format, ...) text_beside(f, format, false, __VA_ARGS__)
 void text_beside(FILE *f, enum format format, bool above, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
