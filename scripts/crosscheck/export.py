@@ -99,15 +99,16 @@ def row(bench, model, out):
     return fine
 
 
-def main():
-    begin(__doc__, 2)
+def rows(doc, columns, one):
+    """A row for each model of the command line; the exit code says whether all were fine."""
+    begin(doc, 2)
     fine = True
-    print("| model | before | trained | apart |\n|---|---:|---:|---:|")
+    print("| model | %s |\n|---|%s" % (" | ".join(columns), "---:|" * len(columns)))
     for model in sys.argv[2:]:
         with tempfile.TemporaryDirectory() as out:
-            fine = row(sys.argv[1], model, out) and fine
+            fine = one(sys.argv[1], model, out) and fine
     sys.exit(not fine)
 
 
 if __name__ == "__main__":
-    main()
+    rows(__doc__, ("before", "trained", "apart"), row)

@@ -17,16 +17,14 @@ safetensors (docs/crosschecks.md)."""
 import csv
 import json
 import os
-import sys
-import tempfile
 
 import numpy as np
 import peft
 import torch
 import transformers
 
-from export import TOKENS, loss_of, outside, run
-from models import SEED, begin
+from export import TOKENS, loss_of, outside, rows, run
+from models import SEED
 from training import LIMIT, MAGNIFIED, RATE, ids_of
 
 SEGMENT, STEPS, RANK, ALPHA = 16, 3, 3, 5
@@ -140,15 +138,5 @@ def with_zero(adapter):
               metadata={"format": "pt"})
 
 
-def main():
-    begin(__doc__, 2)
-    fine = True
-    print("| model | norm | training | writing | reading |\n|---|---:|---:|---:|---:|")
-    for folder in sys.argv[2:]:
-        with tempfile.TemporaryDirectory() as out:
-            fine = row(sys.argv[1], folder, out) and fine
-    sys.exit(not fine)
-
-
 if __name__ == "__main__":
-    main()
+    rows(__doc__, ("norm", "training", "writing", "reading"), row)
